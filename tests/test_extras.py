@@ -59,7 +59,8 @@ def test_w8_a_source_tree_that_is_not_installed_names_its_folder(monkeypatch):
 def test_w17_threads_of_lightgbm_sleep_while_they_wait():
     """gcc's OpenMP prints what it read of the environment when it is loaded."""
     pytest.importorskip("lightgbm")
-    code = "import os; from rankwise._extras import require; require('lightgbm'); print('OMP_WAIT_POLICY' in os.environ)"
+    code = "import os; from rankwise._extras import require; require('lightgbm'); "
+    code += "print('OMP_WAIT_POLICY' in os.environ)"
     told = {}
     for given in (None, "active"):
         environment = {**os.environ, "OMP_DISPLAY_ENV": "true"}

@@ -216,7 +216,8 @@ def in_lines() -> Iterator[None]:
 def reported(what: str) -> Iterator[None]:
     """Print a line after some seconds and then every half minute where standard error is no terminal, in this scope.
 
-    Short work prints nothing. A line names the innermost work under way, with what is done of it and an estimate of the rest.
+    Short work prints nothing. A line names the innermost work under way, with what is done of it and an estimate of
+    the rest.
 
     Parameters
     ----------

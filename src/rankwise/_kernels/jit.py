@@ -197,7 +197,7 @@ def compiled(function: Any, signature: Any) -> Any:
 
     Returns
     -------
-    function : numba dispatcher
+    function : numba dispatcher or Driver
         The same kernel.
     """
     if not function.signatures:
@@ -205,7 +205,39 @@ def compiled(function: Any, signature: Any) -> Any:
             if not function.signatures:
                 function.compile(signature)
                 function.disable_compile()
-    return function
+    takes_functions = any(isinstance(one, types.FunctionType) for one in signature.args)
+    return Driver(function) if takes_functions else function
+
+
+class Driver:
+    """A compiled kernel that takes typed functions, from which Ctrl-C comes as what it is.
+
+    numba calls Python back for the address of every function that it is given. Where Ctrl-C is raised in there, numba
+    goes on with an argument less, and a TypeError takes the place of KeyboardInterrupt.
+
+    Parameters
+    ----------
+    function : numba dispatcher
+        The kernel.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *given: Any) -> Any:
+        """Call the kernel."""
+        try:
+            return self.function(*given)
+        except TypeError as error:
+            if str(error).startswith(_LOST):
+                raise KeyboardInterrupt from None
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+
+_LOST = ("_get_jit_address() missing", "_get_wrapper_address() missing")
 
 
 class TypedCFunc(CFunc):

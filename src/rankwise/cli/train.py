@@ -93,7 +93,9 @@ def train(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help=f"The model (default {_MODEL}, or the one resumed); an older file is replaced."),
+        typer.Option(
+            "--out", "-o", help=f"The model (default {_MODEL}, or the one resumed); an older file is replaced."
+        ),
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Online: continue the run of this model, to the same bits.")

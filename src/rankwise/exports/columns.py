@@ -274,7 +274,9 @@ def _notes(one: Treatment) -> list[str]:
     if one.kind == "boolean":
         return [f"column {name!r} is a number: 1 for true and yes, 0 for false and no"]
     if one.kind == "amount":
-        unit = f", and the unit in lower case as a column of its own, {name + '_unit'!r}" if "encode" in one.steps else ""
+        unit = (
+            f", and the unit in lower case as a column of its own, {name + '_unit'!r}" if "encode" in one.steps else ""
+        )
         return [f"column {name!r} is an amount: give its number without the unit{unit}"]
     if one.kind == "category":
         return [f"column {name!r} is a text: levels are compared letter by letter, and upper case counts"]

@@ -6,6 +6,7 @@ Both write one statement per step. The statements of C are read back and run, wi
 import ast
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,9 @@ def c_columns(columns: ColumnFeatures, called: str, c_text: Callable[[str], str]
         if not columns.is_text[place]:
             lines.append(f"u = number[{place}];")
         for step in steps:
-            lines += _c_levels(place, step, c_text) if step.kind == "level" else [_C[step.kind].format(repr(step.value))]
+            lines += (
+                _c_levels(place, step, c_text) if step.kind == "level" else [_C[step.kind].format(repr(step.value))]
+            )
         lines.append(f"x[{feature}] = u;")
     body = "".join(f"    {line}\n" for line in [*lines, f"return {called}_of_features(x);"])
     return f"\ndouble {called}(const double *number, const char *const *text)\n{{\n{body}}}\n"
@@ -115,7 +118,11 @@ def _c_levels(place: int, step: Step, c_text: Callable[[str], str]) -> list[str]
     """One comparison per level."""
     lines = [f"u = {step.value!r}; /* text {place} */"]
     for level, value in step.levels:
-        same = f"text[{place}] && !strcmp(text[{place}], {c_text(level)})" if level else f"!text[{place}] || !*text[{place}]"
+        same = (
+            f"text[{place}] && !strcmp(text[{place}], {c_text(level)})"
+            if level
+            else f"!text[{place}] || !*text[{place}]"
+        )
         lines.append(f"if ({same}) u = {value!r};")
     return lines
 
@@ -136,7 +143,7 @@ def c_features(text: str, rows: NDArray[np.object_]) -> Vector:
         The features.
     """
     chains: list[Chain] = []
-    place, steps = 0, []
+    place, steps = 0, list[tuple[Any, float]]()
     levels: list[tuple[str, float]] = []
     for line in map(str.strip, text.split("const char *const *text)\n")[1].splitlines()):
         if found := _READ.fullmatch(line):

@@ -185,7 +185,8 @@ class Python(Target):
         """Run the function in a namespace of its own; the text is the one that :meth:`write` has just made."""
         ((file, text),) = files.items()
         # without builtins that it does not need: the text holds names from untrusted data
-        known = {kind.__name__: kind for kind in (len, zip, int, ValueError, isinstance, str, TypeError)}
+        needed: tuple[Any, ...] = (len, zip, int, ValueError, isinstance, str, TypeError)
+        known = {one.__name__: one for one in needed}
         known["__import__"] = _only_math
         namespace: dict[str, Any] = {"__builtins__": known}
         exec(text, namespace)
@@ -253,8 +254,8 @@ class C(Target):
             head = f"static double {called}_of_features(const double *x)"
         text = (
             f"/* The score of a document with {width} {what} in the order of {called}_features; a higher one comes\n"
-            f"   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere.{told} */\n\n"
-            f"{above}{chr(10) if above else ''}const int {called}_width = {width};\n"
+            "   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere."
+            f"{told} */\n\n{above}{chr(10) if above else ''}const int {called}_width = {width};\n"
             f"const char *const {called}_features[] = {{\n{names}}};\n\n{tables}\n"
             f"{head}\n{{\n{lines}}}\n{'' if columns is None else c_columns(columns, called, c_text)}"
         )
@@ -264,7 +265,8 @@ class C(Target):
         """Run the loop of the text over its own tables, without a compiler."""
         ((file, content),) = files.items()
         called, text = file.removesuffix(".c"), str(content)
-        rows = c_features(text, X) if X.dtype == object else np.asarray(X, dtype=np.float64)
+        given: Any = X
+        rows = c_features(text, given) if X.dtype == object else np.asarray(X, dtype=np.float64)
         # only tables and the function of features: names and levels are data, which may look like code
         text = text.split("};\n\n", 1)[1].split(f"\ndouble {called}(const double *number")[0]
         if f" {called}_root[]" in text:

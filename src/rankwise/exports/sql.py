@@ -147,7 +147,8 @@ class SQL(Target):
 
     def _weights(self, formula: WeightedSum, features: Sequence[str]) -> list[str]:
         """The terms of a weighted sum."""
-        terms = [f"{number(formula.weight[place])} * {self._column(formula, features, place)}" for place in formula.used]
+        used = {place: self._column(formula, features, place) for place in formula.used}
+        terms = [f"{number(formula.weight[place])} * {text}" for place, text in used.items()]
         return [*terms, number(formula.constant)] if formula.constant else terms
 
     def _steps(self, formula: StepSum, features: Sequence[str]) -> list[str]:

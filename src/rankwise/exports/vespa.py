@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,9 +78,8 @@ class Vespa(Target):
         if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
             raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
         # names become part of an expression, so they are checked one by one
-        features, functions = [], []
         if columns is None:
-            features = [rank_feature(name) for name in formula.names]
+            features, functions = [rank_feature(name) for name in formula.names], list[str]()
         else:
             features, functions = _column_functions(columns, called)
         if isinstance(formula, WeightedSum):
@@ -138,7 +138,8 @@ class Vespa(Target):
         body = str(text).split("expression {\n")[1].split("\n        }")[0]
         place_of = {rank_feature(name): place for place, name in enumerate(names)}
         if X.dtype == object:
-            place_of, rows = _read_functions(str(text), X, place_of)
+            given: Any = X
+            place_of, rows = _read_functions(str(text), given, place_of)
         else:
             rows = np.asarray(X, dtype=np.float64)
         total = np.zeros(len(X))

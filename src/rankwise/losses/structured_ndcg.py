@@ -210,7 +210,8 @@ class NDCGHinge(Loss):
     list and at most k (k + 1) with a cut-off.
 
     Time is O(k^2 m) with a cut-off and O(m^3) in the worst case, mostly O(m^2) because sorting by score is nearly the
-    solution; normalised scores of about 1 are the worst case. Memory is O(m).
+    solution; normalised scores of about 1 are the worst case. Memory is O(m). The maximum is an assignment problem,
+    which is solved exactly because the bound rests on it: give ``k`` for queries with hundreds of documents.
 
     Examples
     --------
