@@ -4,8 +4,8 @@ K rankers whose true mean is the same are compared, one of them is chosen, and i
 truth. Three ways: the best on the validation queries, certified by the test queries at the whole delta
 (``Comparison.certificate``); the best on the test queries, certified by the same queries at delta / K
 (``Comparison.certificates``); and the mistake that these two avoid, the best on the test queries certified by them at
-the whole delta. ``--repetitions 1000`` is the number of samples per world, ``--seed 0`` is where all random numbers come
-from, and ``--jobs`` the number of processes, which changes no digit. Writes docs/coverage_winners.json.
+the whole delta. ``--repetitions 1000`` is the number of samples per world, ``--seed 0`` is where all random numbers
+come from, and ``--jobs`` the number of processes, which changes no digit. Writes docs/coverage_winners.json.
 """
 
 import argparse
