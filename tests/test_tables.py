@@ -223,5 +223,5 @@ def test_w14_numbers_marks_and_the_best():
     ]
     long = Table({"x": range(100)})
     assert len(long.to_markdown().splitlines()) == 102
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         table.to_markdown(marks={"AP": ["+"]})

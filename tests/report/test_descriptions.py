@@ -104,7 +104,7 @@ def test_an_id_with_two_different_rows_is_an_error_and_with_equal_ones_is_not():
     twice = pandas.DataFrame({"docid": ["a", "a", "b"], "title": ["One", "One", None]})
     assert Descriptions.of(twice, "docid", "documents").texts("a") == ["One"]
     for source in (twice.assign(title=["One", "Two", None]), {1: "One", "1": "Two"}):
-        with pytest.raises(DataError, match="documents must describe every id once, got two different rows for '[a1]'"):
+        with pytest.raises(DataError, match=r"describe every id once, got two different rows for '[a1]'"):
             Descriptions.of(source, "docid", "documents")
 
 

@@ -102,7 +102,7 @@ def test_t2_without_validation_values_there_is_no_winner_and_the_sentence_says_w
     nothing = validation.with_labels(np.zeros(validation.n_documents))
     with pytest.raises(RankwiseError, match="AP, which is undefined on every validation query"):
         compare({"one": LinearRegression()}, [(train, nothing, test)], "AP").winner()
-    with pytest.raises(RankwiseError, match="among must name rankers of this comparison .*, got 'nobody'"):
+    with pytest.raises(RankwiseError, match=r"among must name rankers of this comparison .*, got 'nobody'"):
         found.winner(["nobody"])
     with pytest.raises(RankwiseError, match="among must name at least one ranker"):
         found.winner([])
