@@ -172,3 +172,56 @@ def test_facts_that_say_nothing_are_left_out():
 
     cells = html_cells(Kept())
     assert cells == ["name", "x", "rounds", "5,000", "path", "2 rows of a, b"]
+
+
+# ------------------------------------------------------------------------------------------- Markdown and LaTeX (W14)
+
+hostile = st.text(st.characters() | st.sampled_from('|\\`*_[]~$&<>%#{}^"\n\r\0\u2028\u202e'), max_size=12)
+
+
+@given(st.lists(hostile, min_size=1, max_size=4), hostile)
+def test_w14_no_text_breaks_a_table_of_markdown_or_latex(texts, title):
+    table = Table({title: texts, title + "n": [0.5] * len(texts)})
+    lines = table.to_markdown().removesuffix("\n").split("\n")
+    assert len(lines) == 2 + len(texts)
+    for line in lines:
+        assert not any(one in line for one in "\0\r\u2028\u202e")
+        assert len(re.findall(r"(?<!\\)\|", line.replace("\\\\", ""))) == 3
+        assert "<" not in line
+    lines = table.to_latex().removesuffix("\n").split("\n")
+    assert len(lines) == 6 + len(texts)
+    for line in (lines[2], *lines[4:-2]):
+        bare = re.sub(r"\\[&%$#_{}]", "", line.removesuffix(r" \\"))
+        assert bare.count("&") == 1
+        assert not re.search(r"[%#$^~_<>|]", bare)
+        assert bare.count("{") == bare.count("}")
+        assert not line.startswith(("[", "*"))  # options of the line break before it
+
+
+def test_w14_numbers_marks_and_the_best():
+    table = Table(
+        {
+            "ranker": ["a", "b", "c"],
+            "AP": [0.25, 0.5, 0.50001],
+            "difference": [-0.25, 1e-9, math.nan],
+            "wins": [3, 20, 1],
+        }
+    )
+    how = {"bold": ["AP"], "marks": {"AP": ["-", "", "+"]}, "note": "Marks: 100 %"}
+    assert table.to_markdown(**how) == (
+        "| ranker | AP | difference | wins |\n|---|---:|---:|---:|\n"
+        "| a | 0.2500 - | -0.2500 | 3 |\n| b | **0.5000** | 1.000e-09 | 20 |\n| c | **0.5000** + | \u2013 | 1 |\n"
+        "\nMarks: 100 %\n"
+    )
+    assert table.to_latex(**how).splitlines()[4:] == [
+        r"a & 0.2500$^{-}$ & $-$0.2500 & 3 \\",
+        r"b & \textbf{0.5000} & $1.000 \times 10^{-9}$ & 20 \\",
+        r"c & \textbf{0.5000}$^{+}$ & -- & 1 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        "% Marks: 100 %",
+    ]
+    long = Table({"x": range(100)})
+    assert len(long.to_markdown().splitlines()) == 102
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        table.to_markdown(marks={"AP": ["+"]})

@@ -248,8 +248,8 @@ alone moves some of them by .01. `AutoRanker` ran once.
 ## AutoRanker against the peer that validation picks
 
 Nobody knows the best peer before the test. Here the peer is the one with the best mean nDCG@10 on the validation
-parts, which also stopped it. Intervals are paired over queries (Student's t) and hold for all sets together with 95
-per cent (Bonferroni).
+parts, which also stopped it. Intervals are paired over queries (Student's t). Those of one measure hold for all sets
+together with 95 per cent (Bonferroni over the sets); those of both measures together with 90 per cent.
 """
 
 OTHERS = """## Every other ranker of the package, nDCG@10

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from rankwise import load, make_lists, read_letor, write_letor
+from rankwise import evaluate, load, make_lists, read_letor, significance, write_letor
 
 
 @pytest.fixture
@@ -193,6 +193,27 @@ def test_ctrl_c_is_exit_code_130_and_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_w14_evaluations_for_pages_and_papers(run, judged, tmp_path):
+    queries = read_letor(judged)
+    files = [tmp_path / "one.scores", tmp_path / "two.scores"]
+    for place, file in enumerate(files):
+        np.savetxt(file, queries.X[:, place])
+    results = {str(file): evaluate(queries, np.loadtxt(file), ["AP"]) for file in files}
+    code, out, err = run("evaluate", judged, *files, "-m", "AP", "--format", "markdown")
+    assert (code, err) == (0, "")
+    for result in results.values():
+        assert result.to_markdown() in out
+    tests = significance(results, baseline=str(files[0]))
+    assert out.count("|---") >= 3
+    assert f"{tests['difference'][0]:.4f}" in out
+    code, out, _ = run("evaluate", judged, files[0], "-m", "AP", "--format", "latex", "--per-query")
+    assert code == 0
+    assert out.count(r"\begin{tabular}") == 2
+    code, _, err = run("evaluate", judged, files[0], "--format", "latex", "--json")
+    assert code == 2
+    assert "are two formats" in err
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     """What the demonstration prints, and where it was."""
@@ -218,6 +239,7 @@ def test_the_demo_shows_a_league_a_certificate_and_where_the_report_is(shown):
         "rankwise-demo/rankwise-demo.html",
     ):
         assert name in out
+    assert "the winner on the validation part" in " ".join(out.split())
     assert "…" not in out
     assert max(map(len, out.partition("Try next")[0].splitlines())) <= 80  # commands are pasted, and stay in one line
     assert [path.name for path in folder.iterdir()] == ["rankwise-demo"]

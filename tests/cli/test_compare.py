@@ -109,6 +109,33 @@ def test_the_usual_rankers_and_all_of_them_are_names():
             assert ranker_called(name, measure).name == name
 
 
+def test_t2_the_winner_and_its_certificate_or_the_smallest_of_all_certificates(run, lists):
+    code, out, _ = run("compare", "lists.txt", *QUICK, "--folds", 3)
+    assert code == 0
+    rankers = {name: ranker_called(name, "nDCG@10") for name in ("RidgeRanker", "ada-rank")}
+    expected = compare(rankers, lists, ["nDCG@10", "AP"], folds=3)
+    assert f"winner on the validation part of fold 1: {expected.winner()}\n" in out
+    assert expected.certificate().summary() in out
+    np.savetxt("bm25.scores", lists.X[:, 0])
+    code, out, _ = run("compare", "lists.txt", *QUICK, "-r", "bm25=bm25.scores", "--folds", 3)
+    assert code == 0
+    assert "no winner: a winner is chosen on the validation part, but 'bm25' was not trained here" in out
+    assert "the smallest of 3 certificates that hold together with probability 0.95: " in out
+    every = compare({**rankers, "bm25": lists.X[:, 0]}, lists, ["nDCG@10", "AP"], folds=3).certificates()
+    smallest = min(every.values(), key=lambda one: one.headline.value)
+    assert smallest.summary() in out
+
+
+def test_w14_tables_for_pages_and_papers(run, lists):
+    rankers = {name: ranker_called(name, "nDCG@10") for name in ("RidgeRanker", "ada-rank")}
+    expected = compare(rankers, lists, ["nDCG@10", "AP"], folds=3)
+    for form, text in (("markdown", expected.to_markdown()), ("latex", expected.to_latex())):
+        assert run("compare", "lists.txt", *QUICK, "--folds", 3, "--format", form)[:2] == (0, text)
+    code, out, err = run("compare", "lists.txt", *QUICK, "--format", "latex", "--json")
+    assert (code, out) == (2, "")
+    assert "--json and --format latex are two formats: give one of them" in err
+
+
 @pytest.mark.thorough
 def test_every_ranker_takes_part(run, lists):
     code, out, _ = run("compare", "lists.txt", "-r", "all", "--folds", 1, "--json")

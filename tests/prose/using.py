@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 from inspect import signature
+from math import comb
+from typing import get_args
 
 from experiments import hybrid
+from experiments.coverage_counts import read_count
+from experiments.coverage_winners import MISTAKE, TOGETHER_ALL, VALIDATION
 from experiments.exported import GROWN, PRECISE, SEEDS, TREES
 from rankwise.cli.demo import _RANKERS as DEMO
 from rankwise.data.diagnose.features import SAME
@@ -11,7 +15,7 @@ from rankwise.data.diagnose.leaks import HALF
 from rankwise.data.diagnose.queries import _DEVIATIONS
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
 from rankwise.evaluation.compare.select import USUAL
-from rankwise.evaluation.statistics.intervals import interval
+from rankwise.evaluation.statistics.intervals import FEW, How, interval
 from rankwise.evaluation.statistics.paired import _EXACT_UP_TO
 from rankwise.exports import targets
 from rankwise.report.descriptions import LONGEST_TEXT
@@ -91,6 +95,42 @@ def samples_and_exact_tests() -> Iterator[str]:
     yield f"(BCa, {signature(interval).parameters['resamples'].default:,} samples of queries)"
     yield f"(Fisher's, exact up to {_EXACT_UP_TO} queries)"
 
+
+@claims("uncertainty.md")
+def coverage_of_few_coins() -> Iterator[str]:
+    n, mean = 10, 0.1
+    for how in get_args(How):
+        ends = [interval([1.0] * ones + [0.0] * (n - ones), 0.95, how) for ones in range(n + 1)]
+        covers = [comb(n, ones) * mean**ones * (1 - mean) ** (n - ones) for ones in range(n + 1)]
+        inside = sum(chance for (low, high), chance in zip(ends, covers, strict=True) if low <= mean <= high)
+        yield f"With {n} queries whose values are 0 or 1 with mean {mean}, a nominal 95 % covers {100 * inside:.0f} %"
+    assert 0.3 < (1 - mean) ** n < 0.4
+    yield "in a third of all samples every value is 0"
+    yield f"Below {FEW} queries"
+
+
+stated(
+    "uncertainty.md",
+    "tests/evaluation/statistics/test_significance.py",
+    "exponential variable minus its mean, p is at most 0.05 in about 8 % of the samples",
+    "which is more than equal means",
+)
+
+
+@claims("compare.md")
+def certificates_of_choices() -> Iterator[str]:
+    rows = {(*row[:2], row[3]): read_count(row[4]) for row in stored("coverage_winners")["winners"]}
+    delta = stored("coverage_winners")["delta"]
+    mistake, together, chosen = (
+        f"{100 * rows[300, 49, how].rate:.1f} %" for how in (MISTAKE, TOGETHER_ALL, VALIDATION)
+    )
+    yield (
+        f"Of 300 equal rankers, the best on 49 test queries has a false certificate at delta = {delta} in {mistake} of the "
+        f"samples, at delta / 300 in {together}, and the winner on validation queries in {chosen}"
+    )
+
+
+stated("compare.md", "what the words mean", "The first row of the table is the best ranker")
 
 # ------------------------------------------------------------------------------------------- report
 

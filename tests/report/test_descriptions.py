@@ -1,11 +1,14 @@
 """Texts about documents and queries: matched by id from mappings and tables, and refused where nothing matches."""
 
+import re
+
 import pytest
 
 import rankwise as rw
 from rankwise import DataError
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.page import write_report
+from tests.report.conftest import unpacked
 
 
 def test_mappings_frames_and_files_say_the_same(tmp_path):
@@ -57,3 +60,66 @@ def test_tables_that_do_not_fit_are_refused(comparison, tmp_path):
     with pytest.raises(DataError, match="these queries have none"):
         write_report(rw.compare({"a": bare.X[:, 0]}, bare, "AP"), tmp_path / "r.html", documents={"nobody": "x"})
     assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------- hostile texts
+
+HOSTILE_TEXTS = (
+    "<script>window.broken = 1</script>",
+    "a\0b",
+    "c\rd",
+    "x" * 100_000,
+    "\u202eabc",
+    "\ud800",
+    "{{ 7 * 7 }}",
+    "",
+)
+
+
+def test_hostile_texts_are_texts_in_the_page(comparison, tmp_path):
+    names, docid = comparison.queries.names(), list(comparison.queries.docid)
+
+    def some(place):
+        return HOSTILE_TEXTS[place % len(HOSTILE_TEXTS)]
+
+    short = [some(place)[:300] for place in range(len(names))]
+    write_report(
+        comparison,
+        tmp_path / "r.html",
+        documents={one: {some(place): some(place + 1)} for place, one in enumerate(docid)},
+        queries={one: some(place) for place, one in enumerate(names)},
+        slices={text or "empty": short for text in ("a\0b", "c\rd", "\ud800", "<b>")},
+    )
+    text = (tmp_path / "r.html").read_bytes().decode("utf-8")
+    assert "\0" not in text
+    assert "window.broken = 1</script>" not in text
+    # the page looks a table up by the name that its HTML gives back
+    tables = unpacked(re.search(r'id="numbers">([^<]*)<', text)[1])["tables"]
+    for name in re.findall(r'data-table="(slice [^"]*)"', text):
+        assert name.replace("&lt;", "<").replace("&gt;", ">") in tables
+
+
+def test_an_id_with_two_different_rows_is_an_error_and_with_equal_ones_is_not():
+    pandas = pytest.importorskip("pandas")
+    twice = pandas.DataFrame({"docid": ["a", "a", "b"], "title": ["One", "One", None]})
+    assert Descriptions.of(twice, "docid", "documents").texts("a") == ["One"]
+    for source in (twice.assign(title=["One", "Two", None]), {1: "One", "1": "Two"}):
+        with pytest.raises(DataError, match=r"describe every id once, got two different rows for '[a1]'"):
+            Descriptions.of(source, "docid", "documents")
+
+
+def test_missing_values_of_any_kind_are_not_shown():
+    pandas = pytest.importorskip("pandas")
+    values = {"a": pandas.NA, "b": pandas.NaT, "c": float("nan"), "d": None, "e": 0}
+    found = Descriptions.of(values, "docid", "documents")
+    assert [found.texts(one) for one in "abcde"] == [[None]] * 4 + [["0"]]
+
+
+def test_arguments_of_another_kind_are_one_sentence(comparison, tmp_path):
+    for arguments, complaint in (
+        ({"documents": "titles.csv"}, "documents must be a mapping or a data frame, got the path 'titles.csv'"),
+        ({"title": "name"}, "title must name a column of documents, which are not given, got 'name'"),
+        ({"limits": 3}, "limits must be Limits or None, got int"),
+    ):
+        with pytest.raises(rw.RankwiseError, match=complaint):
+            write_report(comparison, tmp_path / "r.html", **arguments)

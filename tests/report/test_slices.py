@@ -70,11 +70,11 @@ def test_groups_with_numbers_stand_in_their_order(found):
 @pytest.mark.parametrize(
     ("slices", "complaint"),
     [
-        ([True], "slices are given by name"),
-        ({"a": [True]}, r"slice 'a' holds one group per query: found shape \(1,\) for 60 queries"),
-        ({"a": {"nobody": 1}}, "slice 'a' names none of the queries: found such as 'nobody'"),
+        ([True], "slices must be a dict of slices by their names, got list"),
+        ({"a": [True]}, "slice 'a' must have one group for each of the 60 queries, got 1"),
+        ({"a": {"nobody": 1}}, "slice 'a' must name queries such as 'q1', got ids such as 'nobody'"),
         ({"a": lambda query: query.nothing}, "slice 'a' fails on query 'q1'"),
-        ({"a": lambda query: None}, "slice 'a' has 1 to 200 groups: found 0"),
+        ({"a": lambda query: None}, "slice 'a' must have 1 to 200 groups, got 0"),
     ],
 )
 def test_a_slice_that_does_not_fit_is_named(found, slices, complaint):
@@ -85,3 +85,79 @@ def test_a_slice_that_does_not_fit_is_named(found, slices, complaint):
 def test_without_slices_there_is_no_section(found):
     assert sliced(found, None) is None
     assert sliced(found, {}) is None
+
+
+# ------------------------------------------------------------------------------------------- hostile slices
+
+
+class Nameless:
+    def __str__(self):
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("one", "complaint"),
+    [
+        ([["a"]] * 60, "must give each query one group, got a list"),
+        ([["a"], ["b", "c"]] * 30, "must give each query one group, got a list"),
+        (np.zeros((60, 2)), "must give each query one group, got a list"),
+        (lambda query: query.X, "must give each query one group, got a ndarray"),
+        (lambda query: Nameless(), "has a group without a text: no text"),
+        ("abc", "must be one group per query, a function or a mapping from query ids, got str"),
+        ({"a", "b"}, "got set"),
+        (3, "got int"),
+        ([1], "must have one group for each of the 60 queries, got 1"),
+        (range(1_000), "got more than 60"),
+        (["x" * 301] * 60, "has groups of up to 300 characters, got 301"),
+        ([float("nan")] * 60, "must have 1 to 200 groups, got 0"),
+        ({}, "must name queries such as '.*', got no id"),
+    ],
+)
+def test_hostile_slices_are_one_sentence(found, one, complaint):
+    with pytest.raises(DataError, match=complaint):
+        sliced(found, {"s": one})
+
+
+def test_slices_have_names_that_can_be_told_apart_and_shown(found):
+    with pytest.raises(DataError, match="slices must have different names, got 1, '1'"):
+        sliced(found, {1: [True] * 60, "1": [False] * 60})
+    with pytest.raises(DataError, match="a slice has a name of up to 300 characters, got 301"):
+        sliced(found, {"x" * 301: [True] * 60})
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan")])
+def test_what_is_missing_is_no_group_also_beside_texts(found, missing):
+    """NumPy would turn the list into texts, and NaN into a group of that name."""
+    assert set(groups_of(found, "s", ["a", missing] * 30)) == {"a", ""}
+
+
+def test_pandas_and_masked_arrays_say_what_is_missing(found):
+    pandas = pytest.importorskip("pandas")
+    for one in (
+        pandas.Series(["a", pandas.NA] * 30, dtype="string"),
+        pandas.Categorical(["a", None] * 30),
+        pandas.Series([pandas.Timestamp("2024-01-01"), pandas.NaT] * 30),
+        np.ma.array([1, 2] * 30, mask=[False, True] * 30),
+    ):
+        group = groups_of(found, "s", one)
+        assert (group[1::2] == "").all()
+        assert len(set(group[::2]) - {""}) == 1
+
+
+def test_groups_come_in_one_order_however_they_are_hashed(found):
+    for names, expected in (
+        (["1", "01", "1.0"], ["01", "1", "1.0"]),
+        (["nan", "1", "0"], ["0", "1", "nan"]),
+        (["10", "9", "inf"], ["9", "10", "inf"]),
+        (["b", "10", "9"], ["10", "9", "b"]),
+    ):
+        (one,) = sliced(found, {"s": names * 20})["slices"]
+        assert list(dict.fromkeys(row["group"] for row in one["rows"])) == expected
+
+
+def test_a_slice_of_one_query_has_a_mean_and_no_interval(found):
+    (one,) = sliced(found, {"s": [True] + [None] * 59})["slices"]
+    assert one["left_out"] == 59
+    for row in one["rows"]:
+        assert row["low"] is None
+        assert row["queries"] == (row["mean"] is not None)

@@ -221,11 +221,15 @@ def _show(found: "Comparison") -> None:
     """Print the results, and the winner with its certificate."""
     from rich.console import Console
 
+    from rankwise.evaluation.statistics.intervals import caution
+
     console = Console(highlight=False)
     folds = len(found.about["data"]["folds"])
     about = f"{len(found.queries):,} test queries in {folds} fold{'' if folds == 1 else 's'}"
     console.print(f"{about}, {found.level:.0%} intervals over queries", markup=False)
     console.print(_league(found).rich())
+    if few := caution(len(found.queries) - max(found.results[found.baseline].skipped.values())):
+        console.print(few, markup=False)
     if len(found.results) > 1:
         console.print(found.legend(), markup=False)
         console.print(in_shell(_guaranteed(found)), markup=False)

@@ -103,6 +103,7 @@ def _show(
     from rich.console import Console
 
     from rankwise._tables import Table
+    from rankwise.evaluation.statistics.intervals import caution
 
     console = Console(highlight=False)
 
@@ -119,6 +120,9 @@ def _show(
             low, high = zip(*result.tie_range().values(), strict=True)
             table = Table({**{column: table[column] for column in table.columns}, "min": low, "max": high})
         show(f"{name}: {len(result.qid):,} queries, {level:.0%} intervals over queries", table)
+        few = caution(min(table["queries"].tolist()))
+        if few and as_what == "text":
+            console.print(few, markup=False)
         if per_query and as_what == "text":
             print(result.per_query)
         elif per_query:

@@ -22,6 +22,7 @@ from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.result import BETTER, EQUAL, WORSE, Comparison
 from rankwise.evaluation.compare.select import grid_for
+from rankwise.evaluation.statistics.intervals import caution
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import COMPARED, Certificate
 from rankwise.report.attempts import attempted
@@ -103,7 +104,13 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
         )
     _place(rows, comparison.baseline)
     counted = len(comparison.queries) - result.skipped[title]
-    return {"measure": title, "queries": counted, "skipped": result.skipped[title], "rows": rows}
+    return {
+        "measure": title,
+        "queries": counted,
+        "skipped": result.skipped[title],
+        "caution": caution(counted),
+        "rows": rows,
+    }
 
 
 def _place(rows: list[dict[str, Any]], baseline: str) -> None:

@@ -51,7 +51,9 @@ class Descriptions:
         if source is None:
             return cls((), {})
         if isinstance(source, (str, os.PathLike)):
-            raise DataError(f"{argument} must be a mapping or a data frame, got the path {source!r}: read_columns reads it")
+            raise DataError(
+                f"{argument} must be a mapping or a data frame, got the path {source!r}: read_columns reads it"
+            )
         return (
             cls._of_mapping(source, argument) if isinstance(source, Mapping) else cls._of_table(source, key, argument)
         )

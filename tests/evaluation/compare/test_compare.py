@@ -342,3 +342,28 @@ def test_the_picture_shows_every_ranker_and_measure(lists):
     assert [panel.get_title(loc="left") for panel in panels] == MEASURES
     assert {label.get_text() for label in panels[0].get_yticklabels()} == set(two())
     assert len(found.plot("AP").axes) == 1
+
+
+def test_w14_tables_for_pages_and_papers():
+    """The best mean of each measure is bold, and marks are those of the comparison."""
+    lists = make_lists(60, documents=8, features=4, random_state=1)
+    found = compare({"a_b": -lists.X[:, 0], "ridge": RidgeRanker()}, lists, ["nDCG@5", "AP"], folds=3)
+    assert found.mark("ridge", "AP") == "+"
+    ridge, other = (found.means[name]["AP"] for name in ("ridge", "a_b"))
+    lines = found.to_markdown().splitlines()
+    assert lines[0] == "| ranker | nDCG@5 | nDCG@5 95% | AP | AP 95% |"
+    assert f"| **{ridge:.4f}** + |" in lines[2]
+    assert lines[3].startswith("| a\\_b |")
+    assert f"| {other:.4f} |" in lines[3]
+    assert lines[-1].startswith("Marks + and -: better and worse than a\\_b (paired randomisation test")
+    lines = found.to_latex().splitlines()
+    assert rf"& \textbf{{{ridge:.4f}}}$^{{+}}$ &" in lines[4]
+    assert lines[5].startswith(r"a\_b & ")
+    assert lines[-1].startswith("% Marks + and -: better and worse than a_b")
+    # one ranker is the best of nothing, and one evaluation or a table of tests has no marks
+    alone = compare({"a": lists.X[:, 0]}, lists, "AP")
+    assert "**" not in alone.to_markdown()
+    result = found.results["ridge"]
+    assert result.to_markdown(0.9) == result.table(0.9).to_markdown()
+    assert result.to_latex(how="t") == result.table(how="t").to_latex()
+    assert "p\\_corrected" in found.tests.to_latex()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rankwise._errors import DataError, RankwiseError
-from rankwise.evaluation.statistics.intervals import interval, mean, resampled_means
+from rankwise.evaluation.statistics.intervals import caution, interval, mean, resampled_means
 
 measured = st.one_of(st.sampled_from([0.0, 0.5, 1.0, math.nan, -0.0]), st.floats(0, 1))
 per_query = hnp.arrays(np.float64, st.integers(0, 20), elements=measured)
@@ -218,3 +218,8 @@ def test_coverage_on_values_as_skewed_as_measures(kind, how):
         assert least <= covered <= 0.97
         if how == "bootstrap" and n >= 50:  # errs about equally often on either side
             assert max(above, below) <= 2.5 * min(above, below)
+
+
+def test_few_queries_get_a_caution():
+    assert caution(30) == ""
+    assert caution(29).startswith("intervals over 29 queries are approximate and often too narrow")

@@ -414,3 +414,13 @@ def test_a_comparison_needs_two_rankers_and_a_known_baseline():
         significance({"a": one})
     with pytest.raises(RankwiseError, match="baseline is one of 'a', 'b': found 'c'"):
         significance({"a": one, "b": one}, baseline="c")
+
+
+def test_the_randomisation_test_is_about_exchangeable_rankings_and_not_about_means():
+    """Skewed differences of mean 0 are no reason to reject, and it rejects them more often than its level."""
+    random = np.random.default_rng(0)
+    drawn = random.exponential(size=(400, 20)) - 1
+    rejected = np.mean([paired_test(one, np.zeros(20)).p_value <= 0.05 for one in drawn])
+    assert 0.06 < rejected < 0.11
+    flipped = drawn * random.choice([-1, 1], size=drawn.shape)
+    assert np.mean([paired_test(one, np.zeros(20)).p_value <= 0.05 for one in flipped]) < 0.06
