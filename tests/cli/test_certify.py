@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from rankwise import make_lists
@@ -43,7 +44,9 @@ def test_json_is_a_certificate(files, run):
 
 def test_a_hold_out_that_the_ranker_has_seen_is_named(files, run):
     _, out, _ = run("certify", files / "model.rankwise", "--holdout", files / "train.rankwise")
-    assert "40 of these queries were seen in fit" in " ".join(out.split())
+    said = " ".join(out.split())
+    assert "40 of the 40 hold-out queries" in said
+    assert "nothing certified: all 40 hold-out queries were used in training" in said
 
 
 def test_scores_of_anybody_are_certified_by_a_hold_out(files, run):
@@ -93,26 +96,56 @@ def test_what_cannot_be_certified_is_one_sentence(files, run, monkeypatch, argum
 # ------------------------------------------------------------------------------------------- exit codes, seen queries
 
 
-def test_the_unseen_queries_of_a_file_certify_and_the_others_are_counted(files, run):
+def test_a_file_with_seen_queries_certifies_for_every_reading(files, run):
     queries = make_lists(60, documents=6, features=3, random_state=0)
     queries.save(files / "all.rankwise")
     code, out, err = run("certify", files / "model.rankwise", "--holdout", files / "all.rankwise", "--json")
     assert (code, err) == (0, "")
     alone = run("certify", files / "model.rankwise", "--holdout", files / "test.rankwise", "--json")[1]
-    assert json.loads(out)["headline"] == json.loads(alone)["headline"]
-    assert json.loads(out)["about"] == "RidgeRanker, AP, 20 of 60 hold-out queries"
-    assert "40 of these queries were seen in fit, as training" in json.loads(out)["notes"][0]
-    assert "hold-out bounds use the 20 others" in json.loads(out)["notes"][0]
+    found, other = (json.loads(one)["headline"] for one in (out, alone))
+    assert found["terms"]["sure"] == other["terms"]["n"]
+    assert found["value"] >= other["value"]
+    assert json.loads(out)["about"] == "RidgeRanker, AP, 60 hold-out queries"
+    assert json.loads(out)["notes"][0].startswith("40 of the 60 hold-out queries (")
+    assert "the features and labels of training queries" in json.loads(out)["notes"][0]
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_nothing_certified_is_exit_code_three(files, run, more):
     code, out, err = run("certify", files / "model.rankwise", "--holdout", files / "train.rankwise", *more)
     assert (code, err) == (3, "")
-    assert "40 of these queries were seen in fit" in " ".join(out.split())
+    assert "all 40 hold-out queries were used in training; pass queries" in " ".join(out.split())
     code, out, _ = run("certify", files / "model.rankwise", *more)
     assert code == 3
     make_lists(60, documents=6, features=3, random_state=0)[40:42].save(files / "two.rankwise")
     code, out, _ = run("certify", files / "model.rankwise", "--holdout", files / "two.rankwise", *more)
     assert code == 3
     assert "vacuous" in out
+
+
+# ------------------------------------------------------------------------------------------- T6, T8
+
+
+def test_t6_a_run_without_features_is_certified_on_all_queries(run, tmp_path):
+    """One relevant document for each of 200 queries: 199 of them had been called repetitions of the first."""
+    random = np.random.default_rng(0)
+    runs, qrels = [], []
+    for query in range(200):
+        documents = random.choice(10_000, 10, replace=False)
+        runs += [f"{query} Q0 d{document} {rank} {10 - rank} r" for rank, document in enumerate(documents, start=1)]
+        qrels.append(f"{query} 0 d{random.choice(documents)} 1")
+    (tmp_path / "mm.run").write_text("\n".join(runs) + "\n")
+    (tmp_path / "mm.qrels").write_text("\n".join(qrels) + "\n")
+    code, out, _ = run("certify", tmp_path / "mm.run", "--holdout", tmp_path / "mm.qrels", "-m", "RR@10", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["headline"]["terms"]["n"] == 200
+    assert "optional" not in found["headline"]["terms"]
+    assert found["about"].endswith("RR@10, 200 hold-out queries")
+    assert not any("same content" in note or "used in training" in note for note in found["notes"])
+
+
+def test_t8_there_is_no_seed(files, run):
+    code, _, err = run("certify", files / "test.scores", "--holdout", files / "test.rankwise", "--seed", 1)
+    assert code == 2
+    assert "--seed" in err

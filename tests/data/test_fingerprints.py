@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.data import fingerprints as module
-from rankwise.data.fingerprints import Fingerprints, Seen, TrainingRecord, fingerprints, packed, telling
+from rankwise.data.fingerprints import Fingerprints, Seen, TrainingRecord, fingerprints, packed
 from rankwise.data.queries import Queries
 
 
@@ -19,9 +19,9 @@ def marks(numbers):
     return packed(np.array(numbers, np.uint64), np.zeros((len(numbers), 4), np.uint32))
 
 
-def lists(count=30, features=5, seed=0, dtype=np.float64):
+def lists(count=30, features=5, seed=0, dtype=np.float64, least=2, largest=9):
     random = np.random.default_rng(seed)
-    sizes = random.integers(2, 9, count)
+    sizes = random.integers(least, largest, count)
     X = random.normal(size=(sizes.sum(), features)).astype(np.float32).astype(dtype)
     return Queries.from_arrays(X, random.integers(0, 3, len(X)), group=sizes)
 
@@ -102,11 +102,54 @@ def test_half_a_million_small_lists_of_few_values_share_no_word():
     assert len(np.unique(words)) == len(words)
 
 
-def test_lists_whose_documents_are_all_alike_tell_nothing():
-    X = [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]
-    queries = Queries(X, [1, 1, 0, 0], [0, 2, 3, 4, 4])
-    assert not telling(fingerprints(queries)).any()
-    assert telling(fingerprints(Queries.from_arrays(X, [1, 1, 0, 0], group=[4]))).all()
+def test_sketches_are_those_of_the_documents_with_the_smallest_hashes():
+    """T5: neither labels nor the order of rows change them, and every place of a list has its share."""
+    queries, random = lists(200, largest=9, least=8), np.random.default_rng(1)
+    sketches = fingerprints(queries)["documents"]
+    assert (sketches != 0).all()
+    assert all(len(set(row)) == 4 for row in sketches.tolist())
+    order = np.concatenate([start + random.permutation(8) for start in queries.start[:-1]])
+    other = Queries.from_arrays(queries.X[order], 2 - queries.y[order], group=[8] * 200)
+    np.testing.assert_array_equal(fingerprints(other)["documents"], sketches)
+    for place in range(8):  # a list without this document has other sketches in half of all cases
+        without = np.delete(np.arange(1600), np.arange(place, 1600, 8))
+        cut = fingerprints(Queries.from_arrays(queries.X[without], queries.y[without], group=[7] * 200))["documents"]
+        assert 60 < (cut != sketches).any(axis=1).sum() < 140
+
+
+def test_documents_that_are_all_alike_have_one_sketch_and_those_without_features_none():
+    X = [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [3.0, 4.0], [0.0, 0.0]]
+    marks_of = fingerprints(Queries(X, [1, 1, 0, 0, 1], [0, 2, 4, 5]))
+    assert (marks_of["documents"] != 0).sum(axis=1).tolist() == [1, 2, 0]
+
+
+def bare(labels, docid=None, qid=None):
+    """Queries without features; lists of labels, and of ids of documents."""
+    flat, sizes = [one for query in labels for one in query], [len(query) for query in labels]
+    return Queries(
+        np.empty((len(flat), 0)),
+        flat,
+        np.concatenate([[0], np.cumsum(sizes)]),
+        docid=None if docid is None else [one for query in docid for one in query],
+        qid=qid,
+    )
+
+
+def test_t6_without_features_ids_are_the_content():
+    labels = [[1, 0, 0], [1, 0, 0]]
+    with_ids = bare(labels, [["a", "b", "c"], ["a", "b", "d"]], ["1", "2"])
+    assert len(set(hashes(with_ids).tolist())) == 2
+    assert len(set(hashes(bare(labels, [["a", "b", "c"], ["a", "b", "c"]])).tolist())) == 1
+    assert len(set(hashes(bare(labels, qid=["1", "2"])).tolist())) == 2
+    assert len(set(hashes(bare(labels)).tolist())) == 1
+    again = bare(labels, [["c", "a", "b"], ["a", "b", "d"]], ["1", "2"]).with_labels([0.0, 1, 0, 1, 0, 0])
+    np.testing.assert_array_equal(hashes(again), hashes(with_ids))
+
+
+def test_ids_are_left_out_where_there_are_features():
+    queries = lists(5)
+    named = Queries(queries.X, queries.y, queries.start, docid=[f"d{i}" for i in range(len(queries.X))])
+    np.testing.assert_array_equal(fingerprints(named), fingerprints(queries))
 
 
 def test_labels_are_left_out_where_there_are_none():

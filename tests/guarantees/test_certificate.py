@@ -12,8 +12,9 @@ from experiments.bounds_by_size import draw_bounds_by_size, gaps_by_size
 from rankwise._errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.uniform import for_fitted_norm, l2_ball, linf_ball
-from rankwise.guarantees.certificate import Certificate, Claim, certify, holdout_claims
+from rankwise.guarantees.certificate import Certificate, Claim, certificate_of, holdout_claims
 from rankwise.guarantees.holdout.intervals import mean_interval
+from rankwise.guarantees.holdout.readings import Readings
 from tests.guarantees import coin_lists
 
 UNSEEN = Precondition("nobody learned from these lists", True)
@@ -43,7 +44,7 @@ def test_rows_are_sorted_by_what_they_leave_and_those_that_say_nothing_come_last
         bound(0.9, side="at least", floor=0.0, name="from below"),
         bound(3.0, ceiling=math.inf, name="no ceiling"),
     ]
-    found = certify([Claim.certain(one) for one in claims], about="rows", delta=0.1)
+    found = certificate_of([Claim.certain(one) for one in claims], about="rows", delta=0.1)
     assert [row.name for row in found.rows] == [
         "from below",
         "a third",
@@ -54,24 +55,24 @@ def test_rows_are_sorted_by_what_they_leave_and_those_that_say_nothing_come_last
         "not met",
     ]
     assert found.headline is None
-    assert found.summary().startswith("no headline")
+    assert found.summary().startswith("nothing certified: pass judged queries")
 
 
 def test_the_table_says_what_holds_and_what_says_nothing():
     rows = [bound(0.2), bound(2.0, status="unverified", preconditions=(Precondition("?", False),))]
-    text = str(certify([Claim.certain(row) for row in rows], about="two rows", delta=0.1, notes=["a <note>"]))
+    text = str(certificate_of([Claim.certain(row) for row in rows], about="two rows", delta=0.1, notes=["a <note>"]))
     assert text.splitlines()[0].startswith("two rows")
     assert "1 more bound is vacuous" in text
-    whole = str(certify([Claim.certain(row) for row in rows], about="", delta=0.1).table())
+    whole = str(certificate_of([Claim.certain(row) for row in rows], about="", delta=0.1).table())
     assert "unverified, vacuous" in whole
     assert "not met" in whole
     assert text.endswith("- a <note>")
-    assert "&lt;note&gt;" in certify([], about="", delta=0.1, notes=["a <note>"])._repr_html_()
+    assert "&lt;note&gt;" in certificate_of([], about="", delta=0.1, notes=["a <note>"])._repr_html_()
 
 
 def test_details_show_every_constant_and_condition():
     row = bound(0.25, terms={"G": 2.0}, preconditions=(Precondition("it rains", None), Precondition("it snows", True)))
-    text = certify([Claim.certain(row)], about="", delta=0.1).details()
+    text = certificate_of([Claim.certain(row)], about="", delta=0.1).details()
     assert "G=2" in text
     assert "it rains (assumed)" in text
     assert "it snows (met)" in text
@@ -82,7 +83,7 @@ def test_details_show_every_constant_and_condition():
 
 @given(st.lists(st.floats(0.001, 0.01), min_size=1, max_size=6), st.floats(0.01, 0.5))
 def test_the_headline_is_the_smallest_at_delta_divided_by_how_many_there_are(values, delta):
-    found = certify([at(value) for value in values], about="", delta=delta)
+    found = certificate_of([at(value) for value in values], about="", delta=delta)
     assert found.headline.value == pytest.approx(min(values) * len(values) / delta)
     assert found.headline.terms["compared"] == len(values)
     assert found.headline.terms["delta_each"] == pytest.approx(delta / len(values))
@@ -91,23 +92,23 @@ def test_the_headline_is_the_smallest_at_delta_divided_by_how_many_there_are(val
 
 def test_unverified_bounds_are_no_headline_unless_asked_for():
     claims = [at(0.01), at(0.001, status="unverified")]
-    assert certify(claims, about="", delta=0.1).headline.terms["compared"] == 1
-    assert certify(claims, about="", delta=0.1).headline.value == pytest.approx(0.1)
-    asked = certify(claims, about="", delta=0.1, unverified=True).headline
+    assert certificate_of(claims, about="", delta=0.1).headline.terms["compared"] == 1
+    assert certificate_of(claims, about="", delta=0.1).headline.value == pytest.approx(0.1)
+    asked = certificate_of(claims, about="", delta=0.1, unverified=True).headline
     assert (asked.terms["compared"], asked.status) == (2, "unverified")
-    assert certify(claims[1:], about="", delta=0.1).headline is None
+    assert certificate_of(claims[1:], about="", delta=0.1).headline is None
 
 
 def test_what_does_not_apply_is_paid_for_and_never_the_headline():
     broken = at(0.0001, preconditions=(Precondition("?", False),))
-    found = certify([at(0.01), broken], about="", delta=0.1).headline
+    found = certificate_of([at(0.01), broken], about="", delta=0.1).headline
     assert found.value == pytest.approx(0.2)
-    assert certify([broken], about="", delta=0.1).headline is None
+    assert certificate_of([broken], about="", delta=0.1).headline is None
 
 
 def test_delta_is_a_chance():
     with pytest.raises(RankwiseError, match="delta is between 0 and 1"):
-        certify([], about="", delta=1.0)
+        certificate_of([], about="", delta=1.0)
 
 
 # ------------------------------------------------------------------------------------------- JSON
@@ -115,7 +116,7 @@ def test_delta_is_a_chance():
 
 def test_a_certificate_comes_back_from_json_with_numbers_that_json_has_not():
     rows = [bound(math.inf), bound(0.5, terms={"a": math.inf, "b": -math.inf}, kind="training", floor=0.25)]
-    found = certify([at(0.01), *map(Claim.certain, rows)], about="é", delta=0.1, notes=["n"])
+    found = certificate_of([at(0.01), *map(Claim.certain, rows)], about="é", delta=0.1, notes=["n"])
     text = found.to_json(indent=1)
     assert Certificate.from_json(text) == found
     assert Certificate.from_json(text).to_json() == found.to_json()
@@ -137,18 +138,56 @@ def test_what_is_no_certificate_is_refused_in_a_sentence(text):
 
 def test_the_rows_of_a_hold_out_are_upper_ends_at_every_delta():
     losses = np.random.default_rng(0).random(40)
-    claims = holdout_claims(losses, of="loss", unseen=UNSEEN, random_state=3)
+    claims = holdout_claims(losses, of="loss", unseen=UNSEEN)
     for claim, method in zip(claims, ("hoeffding", "empirical bernstein", "betting"), strict=True):
         for delta in (0.05, 0.2):
-            interval = mean_interval(losses, delta, method=method, ends="high", random_state=3)
+            interval = mean_interval(losses, delta, method=method, ends="high")
             assert claim.make(delta).value == interval.high
             assert claim.make(delta).preconditions[0] == UNSEEN
 
 
-def test_a_generator_gives_one_order_for_all_levels():
-    losses = np.random.default_rng(0).random(40)
-    claims = holdout_claims(losses, of="loss", unseen=UNSEEN, random_state=np.random.default_rng(1))
+def test_t8_no_claim_takes_a_seed():
+    with pytest.raises(TypeError, match="random_state"):
+        holdout_claims([0.1, 0.2], of="loss", unseen=UNSEEN, random_state=1)
+    claims = holdout_claims(np.random.default_rng(0).random(40), of="loss", unseen=UNSEEN)
     assert claims[2].make(0.1) == claims[2].make(0.1)
+
+
+def test_w12_a_certificate_without_a_headline_says_why_and_what_to_do():
+    row = Claim.certain(bound(0.2))
+    assert certificate_of([row], about="", delta=0.1).summary() == (
+        "nothing certified: pass judged queries that were not used in training as holdout="
+    )
+    given = certificate_of([row], about="", delta=0.1, missing="all 80 hold-out queries were used in training")
+    assert given.summary() == "nothing certified: all 80 hold-out queries were used in training"
+    assert Certificate.from_json(given.to_json()) == given
+    assert certificate_of([at(0.001)], about="", delta=0.1, missing="not needed").missing == ""
+
+
+def test_groups_and_seen_queries_make_the_claims_those_of_the_readings():
+    losses, group = np.array([0.1, 0.9, 0.2, 0.3, math.nan]), np.array([0, 0, 1, 2, 3])
+    seen = np.array([False, False, False, True, False])
+    readings = Readings.of(losses, group, seen)
+    hoeffding, bernstein, betting = holdout_claims(losses, of="loss", unseen=UNSEEN, group=group, seen=seen)
+    for delta in (0.05, 0.5):
+        assert hoeffding.make(delta).value == readings.hoeffding(delta)
+        assert betting.make(delta).value == readings.betting(delta)
+    assert bernstein.make(0.1).applies is False
+    row = hoeffding.make(0.1)
+    assert {name: row.terms[name] for name in ("drawn", "sure", "optional", "n")} == {
+        "drawn": 5,
+        "sure": 2,
+        "optional": 2,
+        "n": 4,
+    }
+    assert holdout_claims(losses, of="loss", unseen=UNSEEN, group=group, seen=np.ones(5, bool)) == []
+
+
+def test_losses_that_rounding_left_outside_are_clipped_under_readings_too():
+    losses, group = np.array([-1e-12, 1 + 1e-12, 0.5]), np.array([0, 0, 1])
+    claims = holdout_claims(losses, of="loss", unseen=UNSEEN, group=group)
+    expected = holdout_claims([0.0, 1.0, 0.5], of="loss", unseen=UNSEEN, group=group)
+    assert [one.make(0.1).value for one in claims] == [one.make(0.1).value for one in expected]
 
 
 def test_weights_that_differ_are_refused_at_once():
@@ -179,7 +218,7 @@ def test_the_headline_of_many_hold_outs_is_wrong_no_more_often_than_delta_though
     wrong, smallest_row = [], []
     for _ in range(REPETITIONS):
         claims = [held_out(random.integers(0, 2, n).astype(float), "hoeffding") for _ in range(8)]
-        found = certify(claims, about="", delta=delta)
+        found = certificate_of(claims, about="", delta=delta)
         wrong.append(found.headline.value < 0.5)
         smallest_row.append(found.rows[0].value < 0.5)
     assert not too_often(wrong, delta)
@@ -215,7 +254,7 @@ def test_the_headline_over_hold_out_and_fitted_norm_is_wrong_no_more_often_than_
             uniform(l2_ball, {"L2": coin_lists.L2}, risk[number], norm[number]),
             uniform(linf_ball, {"G": coin_lists.G}, risk[number], norm[number]),
         ]
-        headline = certify(claims, about="", delta=delta).headline
+        headline = certificate_of(claims, about="", delta=delta).headline
         wrong.append(headline.value < 0.5)
         spoke += not headline.vacuous
         balls.add(claims[2].make(delta).terms["j"])

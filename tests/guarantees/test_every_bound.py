@@ -11,7 +11,7 @@ import rankwise.guarantees as guarantees
 from experiments import printed_bounds
 from rankwise.guarantees import Bound
 from rankwise.guarantees._bound import Kind
-from rankwise.guarantees.certificate import Certificate, Claim, certify
+from rankwise.guarantees.certificate import Certificate, Claim, certificate_of
 
 BALL = {"W": 1.0, "radius": 1.0, "m": 10, "n": 10_000, "delta": 0.05}
 LEARNED = {"G": 2.0, "W": 1.0, "radius": 1.0, "n": 100}
@@ -101,7 +101,7 @@ def test_every_constant_of_the_formula_is_among_the_terms(name):
 @pytest.mark.parametrize("name", EVERY)
 def test_a_bound_goes_through_a_certificate_to_json_and_back(name):
     bound = made(name)
-    found = certify([Claim.certain(bound)], about=name, delta=0.05)
+    found = certificate_of([Claim.certain(bound)], about=name, delta=0.05)
     assert Certificate.from_json(found.to_json()).rows == (bound,)
     json.loads(found.to_json(indent=2))
 
@@ -110,4 +110,4 @@ def test_a_bound_goes_through_a_certificate_to_json_and_back(name):
 def test_what_is_printed_is_marked_as_such_and_never_the_headline(name):
     bound = made(name)
     assert bound.status == "as printed"
-    assert certify([Claim(lambda delta: bound, headline=True)], about=name, delta=0.05).headline is None
+    assert certificate_of([Claim(lambda delta: bound, headline=True)], about=name, delta=0.05).headline is None

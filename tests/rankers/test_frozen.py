@@ -13,7 +13,7 @@ import rankwise as rw
 from rankwise._errors import RankwiseError
 from rankwise.data.queries import Queries
 from rankwise.guarantees._bound import Precondition
-from rankwise.guarantees.certificate import certify, holdout_claims
+from rankwise.guarantees.certificate import certificate_of, holdout_claims
 from rankwise.rankers._fit_frame import IDLE, Frozen
 from tests.rankers.certificate.test_certificates import (
     KNOWN,
@@ -309,7 +309,7 @@ def test_d6_a_frequent_query_is_not_hidden_by_counting_it_once():
     """Half of all queries are one hard query: if draws repeat by chance, that query counts as often as it was drawn."""
     losses, group = np.repeat([1.0, 0.0], 500), np.concatenate([np.zeros(500, int), np.arange(1, 501)])
     claims = holdout_claims(losses, of="loss", unseen=Precondition("?", True), group=group)
-    assert certify(claims, about="", delta=0.05).headline.value > 0.5
+    assert certificate_of(claims, about="", delta=0.05).headline.value > 0.5
 
 
 def test_d7_averaging_is_not_said_to_be_absent():

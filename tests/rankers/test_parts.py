@@ -312,7 +312,7 @@ def test_a_hold_out_in_parts_certifies_as_in_memory(folders, tmp_path):
     own, found = model.certificate(None, held), model.certificate(None, Parts(tmp_path / "held"))
     assert own.to_dict() == found.to_dict()
     assert own.to_dict()["headline"] is not None
-    assert any("were seen in fit" in note for note in own.to_dict()["notes"])
+    assert any("the features and labels of training queries" in note for note in own.to_dict()["notes"])
     with pytest.raises(rw.RankwiseError, match=r"need them in memory: give train=parts.to_queries\(\)"):
         model.certificate(Parts(folders[40_000]), held)
 

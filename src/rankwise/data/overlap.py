@@ -6,13 +6,17 @@ There are three answers: *distinct*, *the same*, and *cannot be told*. They rest
 Two queries have the same content if they have the same features and labels, in any order. Whether content identifies a
 query is another matter: queries of one document, or of features with few values, coincide by chance. A query is
 *identified* by two documents that occur in exactly the same queries: all queries that hold one of them hold the other.
-Documents that are in many queries, each time with others, do not identify any. This does not depend on labels, on the
-number of copies of a query, or on rounding of features, so it finds changed copies as well: with other labels, in less
-precision, without some of their documents.
+Documents that are in many queries, each time with others, do not identify any, nor do those that are in most queries.
+This does not depend on labels, on the number of copies of a query, or on rounding of features, so it finds changed
+copies as well: with other labels, in less precision, without some of their documents. Where features have few values,
+two documents may be in the same queries by chance. How often that is to be expected follows from the number of
+documents that are shared without such company; a query is identified only where chance explains at most one case in
+a hundred (:func:`_by_more_than_chance`).
 
 :func:`overlap` compares queries with those that were seen, :func:`same_content` compares them with each other.
 """
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,12 +27,22 @@ from numpy.typing import NDArray
 from rankwise._kernels import drive
 from rankwise._kernels.bits import mixed
 from rankwise.data.chunks import Job
-from rankwise.data.fingerprints import Fingerprints, content, find_sketches, fingerprints, is_among, projection_signs
+from rankwise.data.fingerprints import (
+    SKETCHED,
+    Fingerprints,
+    content,
+    find_sketches,
+    fingerprints,
+    is_among,
+    projection_signs,
+)
 from rankwise.data.passes.chunked import ChunkedQueries
 from rankwise.data.queries import Queries
 
 Mask = NDArray[np.bool_]
 
+# The largest share of identified queries that chance may explain.
+CHANCE = 0.01
 # What a certificate may state about queries for which :func:`overlap` finds nothing.
 NOT_SEEN = (
     "no hold-out query counts for certain that has the content of a query which fit saw, and none is a changed copy of "
@@ -88,21 +102,26 @@ def overlap(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = None) 
         The answers.
     """
     count, nothing = len(queries), np.zeros(len(queries), bool)
-    if not seen.length:
+    if not (seen.length and count):
         return Overlap(nothing, nothing, nothing)
     same = is_among(fingerprints(queries, n_jobs=n_jobs)["hash"], seen.marks["hash"])
-    sketches, owners, several = _owners_of_sketches(seen.marks["documents"])
+    sketches, owners, times = _owners_of_sketches(seen.marks["documents"])
     query, sketch = _sketched(queries, sketches, n_jobs)
-    identified = _with_two(query, mixed(owners[sketch]) + _sets(query, sketch, len(sketches))[sketch], count)
-    shared = _with_two(query, owners[sketch], count) | (np.bincount(query[several[sketch]], minlength=count) > 1)
-    return Overlap(same, identified, shared & ~identified)
+    company, few = mixed(owners) + _sets(query, sketch, len(sketches)), times <= max(1, seen.length // 2)
+    identifies = np.zeros(len(sketches), bool)
+    shared = np.unique(sketch[few[sketch]])
+    identifies[shared] = _by_more_than_chance(company[shared], seen.length * count)
+    identified = np.bincount(query[identifies[sketch]], minlength=count) > 0
+    common = _with_two(query, owners[sketch], count) | (np.bincount(query[times[sketch] > 1], minlength=count) > 1)
+    return Overlap(same, identified, common & ~identified)
 
 
 def same_content(queries: Queries, *, n_jobs: int | None = None) -> NDArray[np.int64]:
     """Find the queries that repeat each other, or may do so.
 
     Queries of one group have the same features and labels, or share two documents that occur in exactly the same
-    queries, or consist of one and the same document.
+    queries, or consist of one and the same document. Documents that are in most queries tie only those queries that
+    have no others.
 
     Parameters
     ----------
@@ -123,7 +142,9 @@ def same_content(queries: Queries, *, n_jobs: int | None = None) -> NDArray[np.i
     sketches = np.unique(marks["documents"])
     sketches = sketches[sketches != 0]
     query, sketch = _sketched(queries, sketches, n_jobs)
-    together, sets, times = _counted(query, _sets(query, sketch, len(sketches))[sketch])
+    rare = (np.bincount(sketch, minlength=len(sketches)) <= max(2, len(queries) // 2))[sketch]
+    tying = rare | (np.bincount(query[rare], minlength=len(queries)) == 0)[query]
+    together, sets, times = _counted(query[tying], _sets(query, sketch, len(sketches))[sketch[tying]])
     alone = np.bincount(query, minlength=len(queries))[query] == 1
     ties = [
         (np.arange(len(queries)), marks["hash"]),
@@ -149,13 +170,30 @@ Words = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
 
-def _owners_of_sketches(documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Words, Mask]:
-    """(sorted sketches, a word for the set of queries that have each, whether there are several)."""
+def _owners_of_sketches(documents: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], Words, Places]:
+    """(sorted sketches, a word for the set of queries that have each, the size of that set)."""
     flat = documents.reshape(-1)
     owner = np.repeat(np.arange(len(documents)), documents.shape[1])[flat != 0]
     sketches, place = np.unique(flat[flat != 0], return_inverse=True)
-    several = np.bincount(place.reshape(-1), minlength=len(sketches)) > 1
-    return sketches, _sets(owner, place.reshape(-1), len(sketches)), several
+    times = np.bincount(place.reshape(-1), minlength=len(sketches))
+    return sketches, _sets(owner, place.reshape(-1), len(sketches)), times
+
+
+def _by_more_than_chance(company: Words, pairs: int) -> Mask:
+    """Whether documents identify a query: those of one company, the word of the queries that they occur in.
+
+    If s documents are shared by chance, each by one of ``pairs`` pairs of a query that was seen and a query, then
+    about s^t / (t! pairs^(t - 1)) groups of t documents are shared by the same pair. Documents without company
+    estimate s.
+    """
+    _, place, size = np.unique(company, return_inverse=True, return_counts=True)
+    single, found = int((size == 1).sum()), np.zeros(len(size), bool)
+    for least in range(2, SKETCHED + 1):
+        by_chance = single**least / (math.factorial(least) * pairs ** (least - 1))
+        groups = size >= least
+        if by_chance <= CHANCE * int(groups.sum()):
+            found |= groups
+    return np.asarray(found[place.reshape(-1)])
 
 
 def _sets(query: Places, sketch: Places, count: int) -> Words:

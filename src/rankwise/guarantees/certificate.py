@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any, get_args
 
 import numpy as np
@@ -325,12 +325,14 @@ def holdout_claims(
     known: dict[str, Any] = {"ends": "high", "weight": weight, "of": of}
     mean_interval(losses, 0.5, method="hoeffding", **known)  # raises errors here, not when the certificate is printed
     counts = np.ones(len(np.asarray(losses)), bool) if weight is None else np.asarray(weight) != 0
-    readings = Readings.of(np.where(counts, np.asarray(losses, dtype=np.float64), math.nan), group, seen)
+    # rounding may leave a loss slightly outside [0, 1]; mean_interval allows that, and clips alike
+    values = np.clip(np.asarray(losses, dtype=np.float64), 0.0, 1.0)
+    readings = Readings.of(np.where(counts, values, math.nan), group, seen)
     if not len(readings.sure):
         return []
 
     def claim(method: Method) -> Claim:
-        @lru_cache(maxsize=4)  # a certificate asks for the same levels several times
+        @cache  # a certificate asks for the same levels several times
         def make(delta: float) -> Bound:
             if not len(readings.optional):
                 (bound,) = mean_interval(losses, delta, method=method, **known).bounds()
@@ -339,18 +341,18 @@ def holdout_claims(
                 )
             (bound,) = mean_interval(losses, delta, method="hoeffding", **known).bounds()
             kept = {name: bound.terms[name] for name in ("mean", "n", "delta")}
-            values = {"hoeffding": readings.hoeffding, "betting": readings.betting}
+            ends = {"hoeffding": readings.hoeffding, "betting": readings.betting}
             return replace(
                 bound,
                 name=NAMES[method],
                 source=SOURCES[method],
-                value=values[method](delta) if method in values else bound.ceiling,
+                value=ends[method](delta) if method in ends else bound.ceiling,
                 statement=f"largest over all readings: {STATEMENTS[method]}",
                 terms={**kept, "drawn": len(counts), "sure": len(readings.sure), "optional": len(readings.optional)},
-                preconditions=(unseen, Precondition(READINGS, method in values), *bound.preconditions),
+                preconditions=(unseen, Precondition(READINGS, method in ends), *bound.preconditions),
             )
 
-        return Claim(make, headline=headline)
+        return Claim(cache(make), headline=headline)  # a certificate asks for the same levels several times
 
     return [claim(method) for method in get_args(Method)]
 

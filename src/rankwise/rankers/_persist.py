@@ -43,13 +43,13 @@ def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
             file.append(name, array)
         seen = getattr(ranker, "seen_", None)
         if seen is not None:
-            file.metadata["seen"] = {part: getattr(seen, part).forgotten for part in _SEEN}
+            file.metadata["seen_queries"] = {part: getattr(seen, part).forgotten for part in _SEEN}
             for part in _SEEN:
                 marks = getattr(seen, part).marks
-                file.append(f"seen.{part}.hash", marks["hash"])
-                file.append(f"seen.{part}.documents", marks["documents"])
+                file.append(f"seen_queries.{part}.hash", marks["hash"])
+                file.append(f"seen_queries.{part}.documents", marks["documents"])
             if seen.record is not None:
-                file.append("seen.record", np.array(astuple(seen.record), dtype=np.uint64))
+                file.append("seen_queries.record", np.array(astuple(seen.record), dtype=np.uint64))
         scaling = getattr(ranker, "scaling_", None)
         if scaling is not None:
             file.metadata["scaling"], learned = scaling.to_state()
@@ -132,7 +132,7 @@ def read_ranker(store: Store) -> Ranker:
         _refuse_unless_it_scores(ranker, width)
         if "digest" in store.metadata:  # files of older versions may hold parameters that were changed after the fit
             ranker.frozen_ = Frozen(parameters, store.fact("digest", str))
-        if "seen" in store.metadata:  # older versions computed other fingerprints
+        if "seen_queries" in store.metadata:  # older versions computed other fingerprints
             ranker.seen_ = _read_seen(store)
         if "scaling" in store.metadata:  # only if a Scaler made the training queries
             ranker.scaling_ = _read_scaling(store, width)
@@ -186,14 +186,14 @@ def _refuse_unless_it_scores(ranker: Ranker, width: int) -> None:
 
 def _read_seen(store: Store) -> Seen:
     """Fingerprints of the queries that the ranker saw."""
-    forgotten, parts = store.fact("seen", dict), {}
+    forgotten, parts = store.fact("seen_queries", dict), {}
     for part in _SEEN:
-        hashes, lost = store.array(f"seen.{part}.hash", np.uint64, (None,)), forgotten.get(part)
+        hashes, lost = store.array(f"seen_queries.{part}.hash", np.uint64, (None,)), forgotten.get(part)
         if not isinstance(lost, int) or isinstance(lost, bool) or lost < 0 or len(hashes) > MOST:
             raise RankwiseError(f"it remembers {len(hashes):,} queries, and {lost!r:.40} more that it forgot")
-        sketches = store.array(f"seen.{part}.documents", np.uint32, (len(hashes), SKETCHED))
+        sketches = store.array(f"seen_queries.{part}.documents", np.uint32, (len(hashes), SKETCHED))
         parts[part] = Fingerprints.of(packed(hashes, sketches), lost)
-    record = "seen.record"
+    record = "seen_queries.record"
     known = TrainingRecord(*store.array(record, np.uint64, (4,)).tolist()) if record in store else None
     return Seen(parts["training"], parts["validation"], known)
 

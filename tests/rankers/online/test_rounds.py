@@ -93,7 +93,7 @@ def test_a_certificate_knows_the_lists_of_prepared_rounds():
             prepared.learn(query)
     expected = rw.SLAMPerceptron().fit(queries)
     assert str(model.certificate(queries, queries)) == str(expected.certificate(queries, queries))
-    assert "no hold-out bound: 30 of these queries were seen in fit" in str(model.certificate(holdout=queries))
+    assert "nothing certified: all 30 hold-out queries were used in training" in str(model.certificate(holdout=queries))
 
 
 @pytest.mark.parametrize(

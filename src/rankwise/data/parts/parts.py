@@ -482,11 +482,12 @@ class Parts:
         marks : structured ndarray, shape (n_queries,)
             What :func:`rankwise.data.fingerprints.fingerprints` computes.
         """
-        from rankwise.data.fingerprints import fingerprints, packed  # compiled code, which opening does not need
+        from rankwise.data.fingerprints import FINGERPRINT, fingerprints, packed  # compiled code: opening needs none
 
         index, count = self._files.index, self.manifest.queries
         if "content" not in index:  # older versions computed other fingerprints
-            return np.concatenate([fingerprints(self.block(first, last)) for first, last in self.chunks()])
+            blocks = (fingerprints(self.block(first, last)) for first, last in self.chunks())
+            return np.concatenate([np.zeros(0, FINGERPRINT), *blocks])
         marks = packed(index.array("content", np.uint64, (count,)), index.array("sketches", np.uint32, (count, 4)))
         return marks if self._chosen is None else marks[self._chosen]
 

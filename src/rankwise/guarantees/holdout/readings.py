@@ -5,7 +5,9 @@ content was seen in training are the training rows themselves, or further draws.
 says which queries are draws:
 
 - of a group of queries with the same content, at least one is a draw, and any number of the others;
-- of a group whose content was seen in training, any number, and possibly none.
+- of a group whose content was seen in training, any number, and possibly none;
+- of a group in which some query does not count, any number of those that do, and possibly none: the draw may be the
+  query that does not count.
 
 Each bound here is the largest over all readings, mixtures included. It therefore holds under the reading that is true.
 
@@ -71,10 +73,8 @@ class Readings:
         """
         values = np.asarray(losses, dtype=np.float64)
         group = np.arange(len(values)) if group is None else group
-        touched = np.zeros(len(values), bool)
-        if seen is not None and seen.any():
-            touched = np.isin(group, group[seen])
-        counted = np.flatnonzero(~np.isnan(values) & ~touched)
+        aside = np.isnan(values) if seen is None else np.isnan(values) | seen
+        counted = np.flatnonzero(~np.isin(group, group[aside]))
         order = counted[np.lexsort((counted, -values[counted], group[counted]))]
         sure = np.sort(order[np.unique(group[order], return_index=True)[1]])
         rest = np.setdiff1d(np.flatnonzero(~np.isnan(values)), sure)

@@ -201,8 +201,8 @@ def holdout_part(
     repeated = int((np.bincount(group)[group] > 1).sum())
     if repeated:
         notes.append(
-            f"{repeated:,} of the {len(queries):,} hold-out queries have the same content as others: they may be "
-            "copies, or several draws of a frequent query; bounds hold in either case"
+            f"{repeated:,} of the {len(queries):,} hold-out queries have the same content as others, or documents that "
+            "only they have: they may be copies, or several draws of a frequent query; bounds hold in either case"
         )
     number = population.number(title)
     rest: dict[str, Any] = {"unseen": unseen, "weight": queries.weight, "group": group, "seen": same}
@@ -258,8 +258,8 @@ def _compared(queries: Queries, seen: Seen, n_jobs: int | None) -> tuple[_Compar
         )
     if (common & ~same).any():
         notes.append(
-            f"{int((common & ~same).sum()):,} of the {total:,} hold-out queries consist of documents that are in many "
-            "queries: whether they are changed copies of queries that were used in training could not be checked"
+            f"{int((common & ~same).sum()):,} of the {total:,} hold-out queries share documents with queries that were "
+            "used in training, as may happen by chance: whether they are changed copies could not be checked"
         )
     forgotten = seen.training.forgotten + seen.validation.forgotten
     if forgotten:
