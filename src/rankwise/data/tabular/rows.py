@@ -115,11 +115,13 @@ class Roles:
             _require(name, names, "ignore")
         taken = {*roles.values(), *self.ignore}
         features = [name for name in names if name not in taken] if self.features is None else list(self.features)
-        lacking = [name for name in features if name not in names]
+        there = set(names)  # there may be a hundred thousand
+        lacking = [name for name in features if name not in there]
         if lacking and self.learned_by is not None:
             raise DataError(f"there is no column {_listed(list(map(repr, lacking)))}, which {self.learned_by} needs")
         for name in self.features or ():
-            _require(name, names, "features")
+            if name not in there:
+                _require(name, names, "features")
             if name == label:
                 raise DataError(f"column {name!r} is the label and cannot be a feature too")
         return Columns(self.qid, label if self.judged else None, docid, self.weight, features, self.document_weight)
