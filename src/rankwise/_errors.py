@@ -6,6 +6,8 @@ sentence: where it happened, what was found, and what was expected.
 
 import sys
 import warnings
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class RankwiseError(ValueError):
@@ -60,6 +62,37 @@ class Interrupted(KeyboardInterrupt):
 def in_one_line(error: BaseException) -> str:
     """Shorten the message of a foreign error to one line for use inside a sentence; an empty one becomes its type."""
     return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A question in parentheses about the known word that is nearest to an unknown one, empty where none is near.
+
+    Parameters
+    ----------
+    word : str
+        The unknown word.
+    known : iterable of str
+        The known ones.
+
+    Returns
+    -------
+    question : str
+        Such as " (did you mean 'nDCG'?)", with a space before it.
+
+    Examples
+    --------
+    >>> did_you_mean("ndgc", ["AP", "nDCG"])
+    " (did you mean 'nDCG'?)"
+    """
+    meant = nearest(word, known)
+    return "" if meant is None else f" (did you mean {meant!r}?)"
+
+
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known word that is nearest to an unknown one, whatever their case; None where none is near."""
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(str(word).lower(), names, n=1, cutoff=cutoff)
+    return names[near[0]] if near else None
 
 
 def warn(sentence: str, category: type[Warning] = DataWarning) -> None:

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from rankwise._atomic_write import atomic_write, refusing
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
+from rankwise._signatures import LONGEST, STORE, signature
 from rankwise._version import __version__
 
 T = TypeVar("T")
@@ -231,6 +232,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     name = path_of(path)
     if not os.path.isfile(name):
         raise FileFormatError(f"{name} does not exist" if not os.path.exists(name) else f"{name} is not a file")
+    _refuse_foreign(name)
     try:
         with open(name, "rb") as file:
             identity = identity_of(file)
@@ -254,6 +256,26 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     if KEY not in stored:
         raise FileFormatError(f"{name} holds tensors, but rankwise did not write it")
     return Store(name, *_about(name, stored[KEY]), places, identity)
+
+
+def _refuse_foreign(name: str) -> None:
+    """Raise an error for files that are known to be something else."""
+    try:
+        with open(name, "rb") as file:
+            head = file.read(LONGEST)
+    except OSError as error:
+        raise FileFormatError(f"{name} cannot be read: {error.strerror or error}") from None
+    if not head:
+        raise FileFormatError(f"{name} is empty, expected a rankwise file")
+    known = signature(head)
+    if known is not None and known.called != STORE:
+        raise FileFormatError(f"{name} is {known.called}, expected a rankwise file: {known.advice}")
+    # the length of a header has zero bytes, which text does not
+    if known is None and b"\0" not in head:
+        raise FileFormatError(
+            f"{name} is text, expected a rankwise file, as save() writes it: read_table, read_letor and read_columns read "
+            "data, read_model reads models of other tools"
+        )
 
 
 def identity_of(file: IO[bytes]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from rankwise import DataWarning, FileFormatError, Queries, RankwiseError
 from rankwise.cli.reading import as_grades
 from rankwise.cli.train import as_settings
 from rankwise.data.encodings import is_utf8, mark_of
-from rankwise.data.signatures import signature
+from rankwise._signatures import signature
 from rankwise.data.sources import plain_number, read_text
 from rankwise.data.tabular import csv as csv_text
 from rankwise.evaluation.files import read_scores

@@ -5,6 +5,7 @@ other rankings against the first with :func:`rankwise.significance`.
 """
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,6 +55,7 @@ def evaluate(
     """
     from rankwise._progress import track
     from rankwise.evaluation.evaluate import evaluate as measure_scores
+    from rankwise.evaluation.files import is_qrels
     from rankwise.evaluation.statistics.significance import significance
     from rankwise.measures.conventions import settle
 
@@ -94,6 +96,23 @@ def evaluate(
         print(json.dumps({"results": document, "tests": None if tests is None else list(tests)}))
         return
     _show(results, tests, level, per_query, tie_range, as_what)
+    if is_qrels(judged) and like is None:
+        for note in _about_gains(next(iter(results.values())).measures):
+            print(note)
+
+
+def _about_gains(measures: Any) -> list[str]:
+    """Notes about nDCG, whose short name has a linear gain in the tools that usually read judgments."""
+    notes = []
+    for measure in measures:
+        if measure.name == "nDCG" and measure.gain == "exp2":
+            theirs = "ndcg" if measure.cutoff is None else f"ndcg_cut_{measure.cutoff}"
+            ours = "nDCG(dcg='log2')" if measure.cutoff is None else theirs
+            notes.append(
+                f"{measure.title} has the gain 2^label - 1 here; trec_eval's {theirs} and ir-measures' {measure.title} have "
+                f"the gain label: -m {shlex.quote(ours)}, or --like trec_eval"
+            )
+    return notes
 
 
 def _show(

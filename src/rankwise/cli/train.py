@@ -14,14 +14,13 @@ import os
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import Interrupted, RankwiseError, warn
+from rankwise._errors import Interrupted, RankwiseError, did_you_mean, warn
 from rankwise._progress import reported
 from rankwise.cli import reading, wording
 
@@ -246,10 +245,9 @@ def new_ranker(name: str, parameters: dict[str, Any], online: bool = False) -> A
     names = {known.lower(): known for known in kinds} | (_SHORT if online else {})
     wanted = name.lower() if name.lower() in names else name.replace("-", "").lower()
     if wanted not in names:
-        near = get_close_matches(name.lower(), names, n=1)
-        meant = f" (did you mean {names[near[0]]}?)" if near else ""
-        listed = ", ".join([*(_SHORT if online else ()), *sorted(kinds)])
-        raise RankwiseError(f"--ranker is one of {listed}: found {name!r}{meant}")
+        listed = [*(_SHORT if online else ()), *sorted(kinds)]
+        question = did_you_mean(name, listed)
+        raise RankwiseError(f"no ranker is called {name!r}{question}: --ranker must be one of {', '.join(listed)}")
     kind = kinds[names[wanted]]
     known = kind._get_param_names()
     unknown = [one for one in parameters if one not in known]

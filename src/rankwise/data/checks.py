@@ -5,7 +5,7 @@ was found and what is expected. ``is_*`` functions answer a question.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -138,11 +138,17 @@ def as_features(X: Any, n_features: int | None = None) -> Floats:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
+_OF_WORDS = (
+    "a FeatureBuilder makes features of texts and categories, BoostedRanker takes the codes of categories by "
+    "categorical_features, or leave their columns out"
+)
+
+
 def _of_objects(array: NDArray[Any]) -> NDArray[Any]:
     """Objects that are numbers, as a data frame of several types gives them, as float64; None becomes NaN."""
     odd = next((value for value in array.flat if isinstance(value, (str, bytes))), None)
     if odd is not None:
-        raise DataError(f"X holds numbers: found the text {odd!r:.60}; encode texts, or leave out their columns")
+        raise DataError(f"X holds numbers: found the text {odd!r:.60}; {_OF_WORDS}")
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -159,6 +165,12 @@ def not_a_path(path: Any) -> str:
 
 def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """Labels as float64: one per row, finite, not negative."""
+    word = next((value for value in y if isinstance(value, str)), None) if _may_hold_texts(y) else None
+    if word is not None:
+        raise DataError(
+            f"labels must be numbers, got the text {str(word)!r:.60}: give every word its grade first, such as "
+            "{'bad': 0, 'good': 1}"
+        )
     labels = as_vector(y, n_rows, "y")
     if not np.isfinite(labels).all():
         row = int(np.argmin(np.isfinite(labels)))
@@ -167,6 +179,12 @@ def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
         row = int(labels.argmin())
         raise DataError(f"y is {labels[row]:g} at row {row:,}: labels are 0 or more; leave unjudged documents out")
     return labels
+
+
+def _may_hold_texts(y: Any) -> bool:
+    """Whether a sequence or a column is not one of numbers by its type."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "O")
+    return isinstance(y, Iterable) and not isinstance(y, (str, bytes)) and kind not in "fiub"
 
 
 def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 :func:`read_text` gives a whole source as an array of bytes, mapped from its file where that is possible.
 :func:`open_stream` gives a :class:`ByteStream`, which is read block by block and can be looked ahead into;
 :func:`peeked` also refuses an empty one. gzip data are recognised by their first bytes and unpacked, files that are not
-text are refused by name (:mod:`rankwise.data.signatures`), and text of other encodings becomes UTF-8 without a byte
+text are refused by name (:mod:`rankwise._signatures`), and text of other encodings becomes UTF-8 without a byte
 order mark (:mod:`rankwise.data.encodings`): readers see UTF-8 alone. Every failure (no such file, a folder, gzip data
 that end too early) raises an error that names the source.
 
@@ -29,7 +29,7 @@ from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise.data.checks import available_memory
 from rankwise.data.encodings import Utf8Reader, is_utf8, mark_of
-from rankwise.data.signatures import LONGEST, refuse_binary
+from rankwise._signatures import LONGEST, refuse_binary
 
 OnRead = Callable[[int], object] | None
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, DataWarning, RankwiseError, warn
+from rankwise._errors import DataError, DataWarning, RankwiseError, in_one_line, warn
 from rankwise._kernels.drive import expect
 from rankwise._progress import throughput
 from rankwise._tables import Table
@@ -30,6 +30,7 @@ from rankwise.guarantees.scope import APPROXIMATE, Scope
 from rankwise.measures._base import Empty, Measure, Ties
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention, settle
+from rankwise.rankers._foreign import takes_arrays
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -503,7 +504,7 @@ def _measured(
     """(values, measures x queries, NaN where a measure is 0/0; the lists that were measured)."""
     labels = judged.labels()
     if not isinstance(scores, (np.ndarray, Sequence)) and hasattr(scores, "predict"):
-        scores = scores.predict(judged)
+        scores = predicted(scores, judged)
     values = checks.as_scores(scores, judged.n_documents)
     if tool is not None:
         _refuse_labels(tool, measures, labels)
@@ -514,6 +515,34 @@ def _measured(
         rows, order = _by_docid(judged, values), "stable"
     lists = ScoredLists(values, labels, judged.start, rows, judged.judged)
     return measure_lists(measures, lists, ties=order, n_jobs=n_jobs), lists  # type: ignore[arg-type]
+
+
+def predicted(model: Any, queries: Queries) -> Any:
+    """The scores of a model: rankers take queries, models of other packages the features as an array.
+
+    Parameters
+    ----------
+    model : object
+        Any object with ``predict``.
+    queries : Queries
+        The queries.
+
+    Returns
+    -------
+    scores : array-like
+        One score per document, if the model is one of documents.
+    """
+    if not takes_arrays(model):
+        return model.predict(queries)
+    try:
+        return model.predict(np.asarray(queries.X))
+    except RankwiseError:
+        raise
+    except Exception as error:  # a model of another package raises anything
+        raise DataError(
+            f"{type(model).__name__}.predict failed on the features, an array of shape {queries.X.shape}: "
+            f"{in_one_line(error)}; give the scores of the documents in place of the model"
+        ) from error
 
 
 def _by_block(
@@ -542,6 +571,11 @@ def _by_block(
 
 def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
     """Turn whatever was given into judged queries, and scores or an object with ``predict``."""
+    if hasattr(queries, "predict") and not hasattr(scores, "predict"):
+        raise DataError(
+            f"the first argument must be judged queries or their labels, got {type(queries).__name__}, which has predict: "
+            "evaluate(queries, model)"
+        )
     if isinstance(queries, (str, PathLike)) and isdir(queries):
         queries = Parts(queries)
     if isinstance(queries, Parts):

@@ -332,7 +332,6 @@ def holdout_claims(
         return []
 
     def claim(method: Method) -> Claim:
-        @cache  # a certificate asks for the same levels several times
         def make(delta: float) -> Bound:
             if not len(readings.optional):
                 (bound,) = mean_interval(losses, delta, method=method, **known).bounds()

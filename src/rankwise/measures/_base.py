@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import MeasureError
+from rankwise._errors import MeasureError, nearest
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
 from rankwise.data import checks
@@ -415,7 +415,11 @@ def _named(name: str, spelling: str) -> type[Measure]:
     by_name = {alias.lower(): kind for kind in kinds.values() for alias in (kind.name, *kind.aliases)}
     kind = by_name.get(name.lower())
     if kind is None:
-        raise MeasureError(f"no measure is called {name!r} (in {spelling!r}); known: {', '.join(sorted(kinds))}")
+        meant = nearest(name, by_name)
+        # under the name that it has in tables, with the cut-off and the parameters of the text
+        whole = None if meant is None else spelling.replace(name, by_name[meant].name, 1)
+        question = "" if whole is None else f" (did you mean {whole!r}?)"
+        raise MeasureError(f"no measure is called {name!r}{question}; known: {', '.join(sorted(kinds))}")
     return kind
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankwise._errors import MeasureError, RankwiseError
+from rankwise._errors import MeasureError, RankwiseError, did_you_mean
 from rankwise.measures._base import Empty, Measure, Vector, parse
 
 
@@ -205,7 +205,8 @@ def convention(like: str) -> Convention:
     """
     found = CONVENTIONS.get(like) if isinstance(like, str) else None
     if found is None:
-        raise MeasureError(f"like is one of {', '.join(map(repr, CONVENTIONS))}: found {like!r}")
+        question = did_you_mean(str(like), CONVENTIONS)
+        raise MeasureError(f"like must be one of {', '.join(map(repr, CONVENTIONS))}, got {like!r}{question}")
     return found
 
 

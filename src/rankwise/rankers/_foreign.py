@@ -106,6 +106,16 @@ def takes(function: Any, name: str) -> bool:
     return found is not None and found.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
 
 
+_OF_ARRAYS = ("lightgbm", "xgboost", "catboost", "sklearn")
+
+
+def takes_arrays(model: Any) -> bool:
+    """Whether ``predict`` of a model takes features as an array: its ``fit`` takes labels, or its package is known."""
+    if type(model).__module__.startswith("rankwise."):
+        return False
+    return takes(getattr(model, "fit", None), "y") or type(model).__module__.partition(".")[0] in _OF_ARRAYS
+
+
 def in_list_order(queries: Queries) -> tuple[Any, Vector]:
     """Features and labels with the documents of every query together."""
     return queries.in_query_order(np.asarray(queries.X)), queries.in_query_order(queries.labels())

@@ -30,8 +30,13 @@ EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-
 _TRUTHS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
 _SHOWN = 40  # letters of a cell that a message shows
 _BLOCK = 1 << 22  # bytes parsed together
-_LONGEST_HEADER = 1 << 20
+_LONGEST_HEADER = 1 << 24
+_MOST_COLUMNS = 5000  # pyarrow takes 0.1 ms per column and block, in which so wide a table has few rows
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+
+
+# The csv module refuses longer cells. What a cell may take is limited by memory, as everything that is read.
+csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))
 
 
 class Format(NamedTuple):
@@ -261,7 +266,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     None where pyarrow is not installed, or where a cell needs a closer look: words among numbers, empty cells.
     """
     columns = wanted.columns
-    if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None:
+    if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None or len(wanted.names) > _MOST_COLUMNS:
         return None
     arrow, text = require("pyarrow"), require("pyarrow.csv")
     ids = [columns.qid, *([columns.docid] if columns.docid else [])]

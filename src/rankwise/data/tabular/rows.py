@@ -10,19 +10,18 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, FileFormatError
+from rankwise._errors import DataError, FileFormatError, nearest
 from rankwise._extras import require
 from rankwise._store import KEY
 from rankwise.data.checks import Floats, Missing, available_memory, refuse_unless_one_of
 from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
-from rankwise.data.signatures import ARROW, PARQUET, signature
+from rankwise._signatures import ARROW, PARQUET, signature
 from rankwise.data.sources import beginning_of
 from rankwise.data.string_column import StringColumn
 
@@ -116,11 +115,13 @@ class Roles:
             _require(name, names, "ignore")
         taken = {*roles.values(), *self.ignore}
         features = [name for name in names if name not in taken] if self.features is None else list(self.features)
-        lacking = [name for name in features if name not in names]
+        there = set(names)  # there may be a hundred thousand
+        lacking = [name for name in features if name not in there]
         if lacking and self.learned_by is not None:
             raise DataError(f"there is no column {_listed(list(map(repr, lacking)))}, which {self.learned_by} needs")
         for name in self.features or ():
-            _require(name, names, "features")
+            if name not in there:
+                _require(name, names, "features")
             if name == label:
                 raise DataError(f"column {name!r} is the label and cannot be a feature too")
         return Columns(self.qid, label if self.judged else None, docid, self.weight, features, self.document_weight)
@@ -131,8 +132,8 @@ def _require(name: str, names: Sequence[str], role: str) -> None:
     if name in names:
         return
     called = {str(known).lower(): known for known in names}
-    near = [*get_close_matches(str(name).lower(), called, n=1, cutoff=0.5), *_ALSO.get(role, ())]
-    meant = next((called[one] for one in near if one in called), None)
+    also = next((called[one] for one in _ALSO.get(role, ()) if one in called), None)
+    meant = nearest(name, map(str, names), cutoff=0.5) or also
     question = "" if meant is None else f" (did you mean {meant!r}?)"
     hint = ", or label=None for data without labels" if role == "label" else ""
     wanted = f"{role}=['its name']" if role in ("features", "ignore") else f"{role}='its name'"
@@ -148,8 +149,8 @@ def _listed(names: Sequence[str]) -> str:
 def text_as_feature(name: str, found: str) -> str:
     """The message about a column of texts without another role."""
     return (
-        f"column {name!r} holds {found}, and a feature is a number: leave the column out by ignore=[{name!r}], or "
-        f"take it for the documents' ids by docid={name!r}"
+        f"column {name!r} holds {found}, and feature columns must be numeric: leave the column out by ignore=[{name!r}], "
+        f"take it for the documents' ids by docid={name!r}, or make features of it by a FeatureBuilder"
     )
 
 

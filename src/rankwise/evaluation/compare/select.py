@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, RankwiseError, did_you_mean
 from rankwise._progress import track
 from rankwise._tables import ShownAsFacts, Table
 from rankwise.data.folds import Fold
@@ -116,7 +116,10 @@ def ranker_called(name: str, measure: str | Measure) -> Ranker:
     kinds = registered()
     kind = {known.lower(): kind for known, kind in kinds.items()}.get(name.replace("-", "").lower())
     if kind is None:
-        raise RankwiseError(f"a ranker is one of {', '.join(sorted(kinds))}, lightgbm, or a file: found {name!r}")
+        known = [*sorted(kinds), "lightgbm"]
+        raise RankwiseError(
+            f"no ranker is called {name!r}{did_you_mean(name, known)}: a ranker must be one of {', '.join(known)}, or a file"
+        )
     return kind(measure=_learnable(measure), **_BY_NAME.get(kind.name, {}))
 
 
