@@ -32,10 +32,10 @@ from rankwise._figures import save_png
 from rankwise._progress import progress
 
 DELTA = 0.1
-REPETITIONS, SAMPLES = 40, 25  # certificates per cell, and how many times as many samples of plain values
-SIZES, MANY = (10, 30, 100), 4_000  # queries to learn from, and as many tiny ones for uniform bounds
+REPETITIONS, SAMPLES = 16, 25  # certificates per cell, and how many times as many samples of plain values
+SIZES, MANY = (30, 100), 4_000  # queries to learn from, and as many tiny ones for uniform bounds
 EXACT = (2, 5, 8, 10)  # coins of samples that are all gone through
-TOGETHER = 10  # certificates in one task; a task has 25 times as many samples
+TOGETHER = 8  # certificates in one task; a task has 25 times as many samples
 
 ALL_CELLS: tuple[Cell, ...] = (
     *(
@@ -152,6 +152,7 @@ def collect(
                 "case": job.cell.case,
                 "population": job.cell.population,
                 "n": job.cell.n,
+                "refused": job.found.refused,
                 "rows": {label: count.written() for label, count in sorted(job.found.counts.items())},
                 "on average": {label: count.written() for label, count in sorted(averaged.items())},
                 "averages": {label: average.written() for label, average in sorted(job.found.averages.items())},
