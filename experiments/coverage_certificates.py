@@ -42,6 +42,7 @@ class Found:
     certain : labels of rows that do not depend on chance
     unchecked : (label, what it bounds, ranker) of rows that were not checked, and why
     headline_by : which bound the headline was, and how often
+    refused : certificates without a hold-out bound, because queries of the hold-out may have been used in training
     """
 
     counts: dict[str, Count] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Found:
     certain: set[str] = field(default_factory=set)
     unchecked: dict[tuple[str, str, str], str] = field(default_factory=dict)
     headline_by: dict[str, int] = field(default_factory=dict)
+    refused: int = 0
 
     def add(self, other: "Found") -> None:
         for label, count in other.counts.items():
@@ -59,6 +61,7 @@ class Found:
             self.headline_by[name] = self.headline_by.get(name, 0) + count
         self.certain |= other.certain
         self.unchecked |= other.unchecked
+        self.refused += other.refused
 
 
 def run_cell(
@@ -95,6 +98,7 @@ def one_repetition(cell: Cell, random: np.random.Generator, delta: float, alter:
         )
         steps = [row.terms["eta"] for row in certificate.rows if row.kind == "online" and "eta" in row.terms]
         truths, found = Truths.behind(case, cell.population, model, train, steps[0] if steps else None), Found()
+        found.refused = int(all(row.kind != "hold-out" for row in certificate.rows))
         for row in certificate.rows:
             _check_row(found, truths, row, label_of(row))
         if certificate.headline is not None:

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Literal
+from functools import cache
+from typing import Literal, NamedTuple
 
 from experiments.coverage_populations import Mean
 from rankwise.guarantees import Bound
@@ -66,6 +67,37 @@ class Count:
         return low, high
 
 
+class Trial(NamedTuple):
+    """What is repeated: the part, the distribution, and the number of queries (0: planned)."""
+
+    part: str
+    values: str
+    n: int
+
+
+# How the name of a control begins: a wrong bound, which a verdict has to find out.
+CONTROL = "control: "
+
+
+class Outcome(NamedTuple):
+    """One promise in one repetition: what it is, how often it may fail (NaN: no promise), and whether it did."""
+
+    what: str
+    allowed: float
+    failed: bool
+    vacuous: bool = False
+    counted: bool = True
+    surely: bool | None = None
+    perhaps: bool | None = None
+
+    def count(self) -> Count:
+        if not self.counted:
+            return Count()
+        surely = self.failed if self.surely is None else self.surely
+        perhaps = self.failed if self.perhaps is None else self.perhaps
+        return Count(1, int(self.failed), int(surely), int(perhaps), int(self.vacuous))
+
+
 def clopper_pearson(failed: int, checked: int, level: float = LEVEL) -> tuple[float, float]:
     """The exact two-sided interval for a probability, from ``failed`` of ``checked`` independent trials.
 
@@ -97,17 +129,64 @@ def check(bound: Bound, truth: Mean | None) -> Count:
     )
 
 
-def verdict(parts: Iterable[Count], allowed: float) -> Verdict:
+def verdict(parts: Iterable[Count], allowed: float, groups: Iterable[Count] = ()) -> Verdict:
     """FALSE if failures are more frequent than allowed beyond the interval: in all parts together, or in one of them.
 
-    For one of k parts the interval has the level 1 - (1 - LEVEL)/k, since the worst of k is looked at.
+    For one of k parts and groups the interval has the level of :func:`level_of_one`, since the worst is looked at.
+
+    Parameters
+    ----------
+    parts : disjoint counts
+    allowed : how often it may fail
+    groups : sums of some of the parts, which are looked at as well
     """
     found = [part for part in parts if part.checked]
     if not found:
         return ""
+    looked_at = [*found, *groups]
     whole = Count.total(found).interval()[0]
-    worst = max(part.interval(1 - (1 - LEVEL) / len(found))[0] for part in found)
+    worst = max(one.interval(level_of_one(len(looked_at)))[0] for one in looked_at)
     return "FALSE" if max(whole, worst) > allowed else "kept"
+
+
+def level_of_one(many: int) -> float:
+    """The level of the interval of one count if the worst of ``many`` is looked at."""
+    return 1 - (1 - LEVEL) / many
+
+
+def power(count: Count, allowed: float, rate: float, level: float = LEVEL) -> float:
+    """The probability that a promise which fails at this rate is found FALSE with as many checks.
+
+    Checks of vacuous bounds cannot fail, so the failures are binomial over the others.
+
+    >>> round(power(Count(checked=24), 0.1, 0.25), 2), round(power(Count(checked=400), 0.1, 0.25), 2)
+    (0.42, 1.0)
+    """
+    from scipy.special import bdtrc
+
+    able = count.checked - count.vacuous
+    least = fewest_flagged(count.checked, allowed, level)
+    if least > able:
+        return 0.0
+    return float(bdtrc(least - 1, able, rate)) if least else 1.0
+
+
+@cache
+def fewest_flagged(checked: int, allowed: float, level: float = LEVEL) -> int:
+    """The smallest number of failures whose interval lies above what is allowed; one more than all if there is none."""
+    low, high = 0, checked + 1
+    while high - low > 1:  # the lower end of the interval grows with the failures
+        middle = (low + high) // 2
+        if clopper_pearson(middle, checked, level)[0] > allowed:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def rates_to_find(allowed: float) -> tuple[float, float]:
+    """The failure rates for which power is printed: twice what is allowed (1 % where nothing is), and 25 %."""
+    return 2 * allowed if allowed else 0.01, 0.25
 
 
 def read_count(numbers: Iterable[int]) -> Count:

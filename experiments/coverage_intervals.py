@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import NamedTuple, get_args
+from typing import get_args
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 import rankwise as rw
+from experiments import coverage_worlds
 from experiments.coverage_cases import fixed_weights
-from experiments.coverage_counts import ERRORS, Count
+from experiments.coverage_counts import CONTROL, ERRORS, Count, Outcome, Trial
 from experiments.coverage_populations import POPULATIONS, Mean, reference_of
 from rankwise.guarantees import (
     Bound,
@@ -125,50 +126,32 @@ def worst_failures(n: int, delta: float) -> dict[str, tuple[float, float]]:
 # ------------------------------------------------------------------------------------------- what is repeated
 
 
-class Trial(NamedTuple):
-    """What is repeated: the part, the distribution, and the number of queries (0: planned)."""
-
-    part: str
-    values: str
-    n: int
-
-
-class Outcome(NamedTuple):
-    """One promise in one repetition: what it is, how often it may fail (NaN: no promise), and whether it did."""
-
-    what: str
-    allowed: float
-    failed: bool
-    vacuous: bool = False
-    counted: bool = True
-    surely: bool | None = None
-    perhaps: bool | None = None
-
-    def count(self) -> Count:
-        if not self.counted:
-            return Count()
-        surely = self.failed if self.surely is None else self.surely
-        perhaps = self.failed if self.perhaps is None else self.perhaps
-        return Count(1, int(self.failed), int(surely), int(perhaps), int(self.vacuous))
-
-
 def mean_trial(trial: Trial, random: np.random.Generator, delta: float) -> list[Outcome]:
     """Intervals for a mean, both ends and the upper one alone, and the smallest upper end of all methods."""
     known = VALUES[trial.values]
-    x, seed = known.draw(random, trial.n), int(random.integers(2**31))
+    x = known.draw(random, trial.n)
     found, uppers = [], []
     for method in METHODS:
-        both = mean_interval(x, delta, method=method, random_state=seed)
-        upper = mean_interval(x, delta, method=method, ends="high", random_state=seed)
+        both = mean_interval(x, delta, method=method)
+        upper = mean_interval(x, delta, method=method, ends="high")
         uppers.append(upper.high)
         found.append(Outcome(f"{both.name}, both ends", delta, _outside(both.low, known.mean, both.high), both.vacuous))
         failed = _outside(0.0, known.mean, upper.high)
         found.append(Outcome(f"{upper.name}, upper end", delta, failed, upper.vacuous))
-    claims = holdout_claims(x, of="mean", unseen=Precondition("drawn for this", True), random_state=seed)
+    claims = holdout_claims(x, of="mean", unseen=Precondition("drawn for this", True))
     best: Bound = smallest(*(claim.make for claim in claims), delta=delta)
     found.append(Outcome("Smallest of three, each at delta/3", delta, not best.allows(known.mean), best.vacuous))
     found.append(Outcome("Smallest of three, each at delta", math.nan, _outside(0.0, known.mean, min(uppers))))
+    found.append(Outcome(CONTROL + "normal, upper end", delta, _outside(0.0, known.mean, _normal_ends(x, delta)[1])))
     return found
+
+
+def _normal_ends(x: Floats, delta: float) -> tuple[float, float]:
+    """The ends of the normal interval with the sample's spread, at delta/2 each: wrong for few and skewed values."""
+    from scipy.special import ndtri
+
+    reach = float(ndtri(1 - delta / 2)) * float(x.std(ddof=1)) / math.sqrt(len(x))
+    return float(x.mean()) - reach, float(x.mean()) + reach
 
 
 def difference_trial(trial: Trial, random: np.random.Generator, delta: float) -> list[Outcome]:
@@ -176,12 +159,12 @@ def difference_trial(trial: Trial, random: np.random.Generator, delta: float) ->
     pairs, chance = (np.array(one) for one in PAIRS[trial.values])
     mean = float(chance @ (pairs[:, 0] - pairs[:, 1]))
     first, second = pairs[random.choice(len(pairs), size=trial.n, p=chance)].T
-    seed = int(random.integers(2**31))
     found = []
     for method in METHODS:
-        one = difference_interval(first, second, delta, method=method, random_state=seed)
+        one = difference_interval(first, second, delta, method=method)
         found.append(Outcome(one.name, delta, _outside(one.low, mean, one.high), one.vacuous))
-    return found
+    low, high = _normal_ends(first - second, delta)
+    return [*found, Outcome(CONTROL + "normal", delta, _outside(low, mean, high))]
 
 
 def sequence_trial(trial: Trial, random: np.random.Generator, delta: float) -> list[Outcome]:
@@ -193,22 +176,34 @@ def sequence_trial(trial: Trial, random: np.random.Generator, delta: float) -> l
         low, high = confidence_sequence(x, delta, method=method, **settings)
         ever = bool((low > known.mean + 1e-12).any() or (high < known.mean - 1e-12).any())
         found.append(Outcome(NAMES[method], delta, ever, bool(low[-1] <= 0 and high[-1] >= 1)))
-    return found
+    ends = [_normal_ends(x[:n], delta) for n in range(2, trial.n + 1, 10)]
+    ever = any(_outside(low, known.mean, high) for low, high in ends)
+    return [*found, Outcome(CONTROL + "normal interval for one n", delta, ever)]
 
 
 def plan_trial(trial: Trial, random: np.random.Generator, delta: float) -> list[Outcome]:
-    """Samples as large as planned for an interval: is the mean within the half-width, is the half-width reached?"""
+    """Samples as large as planned for an interval: is the mean within the half-width, is the half-width reached?
+
+    The empirical Bernstein plan with the true standard deviation s has sqrt(2 s^2 L/n) + 7 L/(3 (n - 1)) <= h with
+    L = log(3/delta). By Bernstein's inequality abs(mean - truth) <= sqrt(2 s^2 l/n) + l/(3 n) fails with probability
+    2 exp(-l). With l = L that is less than h, so the mean is farther than h from the truth with probability 2 delta/3.
+    Whether the sample's own interval reaches h is another matter: its spread is above s in about half of all samples.
+    """
     known = VALUES[trial.values]
     certain, guessed, normal = queries_needed(half_width=HALF_WIDTH, sd=known.sd, delta=delta)
     x, y, z = (known.draw(random, plan.queries) for plan in (certain, guessed, normal))
-    planned = mean_interval(y, delta, method="empirical bernstein")
-    reached = planned.terms["reach"] <= HALF_WIDTH * (1 + 1e-9)
-    as_guessed = bool(y.std(ddof=1) <= known.sd)
+    reached = mean_interval(y, delta, method="empirical bernstein").terms["reach"] <= HALF_WIDTH * (1 + 1e-9)
+    few = known.draw(random, max(1, normal.queries // 4))
+
+    def far(values: Floats) -> bool:
+        return bool(abs(values.mean() - known.mean) > HALF_WIDTH)
+
     return [
-        Outcome("Hoeffding plan: mean within half-width", delta, abs(x.mean() - known.mean) > HALF_WIDTH),
-        # certain once the sample's spread is no more than the guess, so it may never fail
-        Outcome("Empirical Bernstein plan: half-width reached", 0.0, not reached, counted=as_guessed),
-        Outcome("Normal plan: mean within half-width", math.nan, abs(z.mean() - known.mean) > HALF_WIDTH),
+        Outcome("Hoeffding plan: mean within half-width", delta, far(x)),
+        Outcome("Empirical Bernstein plan, true sd: mean within half-width", 2 * delta / 3, far(y)),
+        Outcome("Empirical Bernstein plan, true sd: half-width reached", math.nan, not reached),
+        Outcome("Normal plan: mean within half-width", math.nan, far(z)),
+        Outcome(CONTROL + "a quarter of the normal plan: mean within half-width", delta, far(few)),
     ]
 
 
@@ -226,7 +221,10 @@ def power_trial(trial: Trial, random: np.random.Generator, delta: float) -> list
     missed = rw.paired_test(DIFFERENCE + noise(), zeros, test="t").p_value > delta
     invented = rw.paired_test(noise(), zeros, test="t").p_value <= delta
     kind = "normal" if normal else "skewed"
+    half = slice(plan.queries // 2)
+    too_few = rw.paired_test((DIFFERENCE + noise())[half], zeros[half], test="t").p_value > delta
     return [
+        Outcome(CONTROL + f"t test on half as many finds a difference, {kind}", 1 - POWER, bool(too_few)),
         Outcome(f"t test finds a difference, {kind}", 1 - POWER if normal else math.nan, bool(missed)),
         Outcome(f"t test invents none, {kind}", delta if normal else math.nan, bool(invented)),
     ]
@@ -235,7 +233,7 @@ def power_trial(trial: Trial, random: np.random.Generator, delta: float) -> list
 def approximate_trial(trial: Trial, random: np.random.Generator, delta: float) -> list[Outcome]:
     """The intervals that ``evaluate`` prints, for weights that learned nothing; they promise nothing at finite n."""
     queries = POPULATIONS[trial.values].draw(trial.n, random)
-    model, truth = fixed_weights(queries.n_features).fit(queries), mean_of_fixed_weights(trial.values)
+    model, truth = model_of_fixed_weights(trial.values), mean_of_fixed_weights(trial.values)
     evaluation = rw.evaluate(queries, model, ["nDCG@10"], random_state=int(random.integers(2**31)), n_jobs=1)
     found = []
     for how, name in (("bootstrap", "Bootstrap (BCa)"), ("t", "Student's t")):
@@ -255,10 +253,16 @@ def approximate_trial(trial: Trial, random: np.random.Generator, delta: float) -
 
 
 @cache
+def model_of_fixed_weights(population: str) -> rw.LinearModel:
+    """A ranker that learned nothing."""
+    queries = reference_of(population).queries[:1]
+    return fixed_weights(queries.n_features).fit(queries)
+
+
+@cache
 def mean_of_fixed_weights(population: str) -> Mean:
-    """The mean nDCG@10 of weights that learned nothing."""
-    reference = reference_of(population)
-    model = fixed_weights(reference.queries.n_features).fit(reference.queries[:1])
+    """Its mean nDCG@10."""
+    reference, model = reference_of(population), model_of_fixed_weights(population)
     return reference.mean(1 - reference.one_minus("nDCG@10", np.asarray(model.predict(reference.queries))))
 
 
@@ -274,6 +278,7 @@ PARTS: dict[str, Callable[[Trial, np.random.Generator, float], list[Outcome]]] =
     "plan": plan_trial,
     "power": power_trial,
     "approximate": approximate_trial,
+    **coverage_worlds.PARTS,
 }
 TRIALS: tuple[Trial, ...] = (
     *(Trial("mean", values, n) for values in VALUES for n in (5, 10, 30, 100)),
@@ -282,6 +287,7 @@ TRIALS: tuple[Trial, ...] = (
     *(Trial("plan", values, 0) for values in VALUES),
     *(Trial("power", values, 0) for values in ("normal differences", "skewed differences")),
     *(Trial("approximate", name, n) for name in POPULATIONS if name != "coins" for n in (10, 30, 100)),
+    *coverage_worlds.TRIALS,
 )
 
 Counted = dict[str, tuple[float, Count]]

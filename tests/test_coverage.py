@@ -12,7 +12,7 @@ from experiments.coverage import collect, split, with_case
 from experiments.coverage_cases import CASES, FOURIER
 from experiments.coverage_certificates import HEADLINE, Cell, run_cell, settle_averages
 from experiments.coverage_counts import Average, Count, check, clopper_pearson, is_false, verdict
-from experiments.coverage_intervals import TRIALS, Trial, exact_failures, run_trial
+from experiments.coverage_intervals import TRIALS, exact_failures, run_trial
 from experiments.coverage_page import PAGE, RESULTS, draw, false_ones, tables
 from experiments.coverage_populations import POPULATIONS, Mean, coins, mixed_kinds
 from experiments.coverage_rows import Truths, smallest_risk
