@@ -1,7 +1,7 @@
 """How often the service's read-outs are wrong: split experiments between equal models, and bounds that are polled.
 
 ``python3 run.py python -m experiments.serve_guarantees`` simulates both, prints the tables and writes
-docs/serve_guarantees.json. ``--runs`` is the number of runs of each world.
+docs/serve_guarantees.json and the table of docs/serve.md. ``--runs`` is the number of runs of each world.
 
 A split experiment has users of very different activity, each with a chance of their own that a ranking is good. With
 equal models (lift 0) a decision is an error. The bound on the mean risk of a run is looked at after every round, and is
@@ -24,6 +24,7 @@ from rankwise.serve.structs import ExperimentRequest
 DOCS = Path(__file__).parents[1] / "docs"
 DELTA = 0.05
 RANKINGS, ROUNDS = 20_000, 50_000
+BEGIN, END = "<!-- splits: python3 run.py python -m experiments.serve_guarantees -->", "<!-- end of splits -->"
 SPLITS = [  # users, lift, whether all are equally active
     (30, 0.0, False),
     (300, 0.0, False),
@@ -71,6 +72,19 @@ def most(runs: int, chance: float = DELTA) -> float:
     return float(binom.ppf(0.999, runs, chance)) / runs
 
 
+def as_table(found: dict[str, Any]) -> str:
+    """The split experiments as the page has them."""
+    lines = ["| users | activity | lift | decided for the challenger | for the model |", "|---|---|---|---|---|"]
+    for row in found["split"]:
+        activity = "equal" if row["even"] else "Zipf"
+        shares = f"{100 * row['challenger']:.1f}% | {100 * row['model']:.1f}%"
+        lines.append(f"| {row['users']:,} | {activity} | {row['lift']:g} | {shares} |")
+    return (
+        f"{found['runs']:,} runs of {RANKINGS:,} rankings, delta {found['delta']:g}. Without a lift a decision is an "
+        "error.\n\n" + "\n".join(lines)
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1_000)
@@ -89,6 +103,9 @@ def main() -> None:
         found["risk"].append(row)
         print(row, flush=True)
     (DOCS / "serve_guarantees.json").write_text(json.dumps(found, indent=1) + "\n")
+    page = DOCS / "serve.md"
+    head, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{head}{BEGIN}\n{as_table(found)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

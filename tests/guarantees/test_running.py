@@ -1,5 +1,6 @@
 """The interval of a running mean: its formula, and that it holds at all times while the mean drifts."""
 
+import json
 import math
 
 import numpy as np
@@ -87,3 +88,25 @@ def test_what_is_outside_of_the_span_is_refused():
     with pytest.raises(rw.RankwiseError, match="span"):
         RunningMean(span=(1.0, 1.0))
     assert math.isnan(RunningMean().mean)
+
+
+@given(values=st.lists(st.floats(-2, 2), max_size=30), cut=st.integers(0, 30))
+def test_a_sequence_is_stored_and_continued_to_the_bit(values, cut):
+    whole, first = ConfidenceSequence(span=(-2.0, 2.0), grid=50), ConfidenceSequence(span=(-2.0, 2.0), grid=50)
+    whole.update(values)
+    first.update(values[:cut])
+    again = ConfidenceSequence.from_dict(json.loads(json.dumps(first.to_dict())))
+    again.update(values[cut:])
+    assert again.to_dict() == whole.to_dict()
+    assert (again.low, again.high) == (whole.low, whole.high)
+
+
+def test_only_a_sequence_by_betting_is_stored():
+    with pytest.raises(rw.RankwiseError, match="must have the method 'betting', got 'hoeffding'"):
+        ConfidenceSequence(method="hoeffding").to_dict()
+
+
+def test_t11_a_running_mean_says_which_values_it_is_about():
+    assert "over the values given, in their order; at all times" in repr(RunningMean())
+    assert "judged" in RunningMean.scope.population
+    assert "judgment is complete" in RunningMean.scope.unit

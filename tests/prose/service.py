@@ -1,24 +1,36 @@
 """The page of the service."""
 
+import sqlite3
 from collections.abc import Iterator
 from inspect import signature
+from random import Random
 
 from benchmarks.serve import CONNECTIONS, as_table
+from experiments.serve_guarantees import as_table as as_split_table
 from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.serve.log import Log
+from rankwise.serve.statefile import _PAGE, MIGRATIONS
 from tests.prose.claims import claims, stated
 from tests.prose.pages import path_of, stored
 from tests.serve import test_killed
 
 stated(
-    "serve.md", "answers of HTTP: tests/serve/test_http.py", "other content gives 409", "does not know gives 409 with"
+    "serve.md",
+    "answers of HTTP: tests/serve/test_http.py",
+    "other content gives 409",
+    "does not know gives 409 with",
+    "than were ranked give 409",
 )
-stated("serve.md", "answers of HTTP: tests/serve/test_hostile.py", "get 408, 413 or 503", "feedback gets 503")
+stated("serve.md", "answers of HTTP: tests/serve/test_hostile.py", "get 400, 408, 413 or 503", "feedback gets 503")
 stated(
     "serve.md", "a type", "little-endian float32", "arrays of float32 in", "features as float32", "(float64 otherwise)"
 )
 stated("serve.md", "a version of a standard", "(OpenAPI 3.1)")
-stated("serve.md", "a place, not a comparison", "use it behind a proxy", "Put replicas behind a proxy")
+stated("serve.md", "a place, not a comparison", "Put replicas behind a proxy")
+stated(
+    "serve.md", "definitions: tests/serve/test_experiments.py", "count as 0", "1, 0 or -1", "they would be 0",
+    "then names the better model", "never better with probability", "first ranking that the user was shown",
+)  # fmt: skip
 stated("serve.md", "which team drafts are fair: tests/clicks", "label 1")
 
 
@@ -32,6 +44,32 @@ def kills() -> Iterator[str]:
 def probability_of_the_interval() -> Iterator[str]:
     assert signature(RunningMean).parameters["delta"].default == 0.05
     yield "with probability 0.95, the mean"
+
+
+@claims("serve.md")
+def splits() -> Iterator[str]:
+    found = stored("serve_guarantees")
+    assert as_split_table(found) in path_of("serve.md").read_text(encoding="utf-8")
+    for row in found["split"]:
+        if row["lift"] == 0:
+            assert row["model"] + row["challenger"] <= found["most"]
+        else:
+            assert row["challenger"] >= 0.7
+    assert all(row["anytime"] <= found["most"] for row in found["risk"])
+    yield "simulates users of very different activity"
+
+
+@claims("serve.md")
+def row_of_a_user() -> Iterator[str]:
+    db, random, rows = sqlite3.connect(":memory:"), Random(0), 20_000
+    db.execute(f"PRAGMA page_size={_PAGE}")
+    for step in MIGRATIONS:
+        db.executescript(step)
+    (before,) = db.execute("PRAGMA page_count").fetchone()
+    db.executemany("INSERT INTO unit VALUES(?)", [(random.getrandbits(64) - 2**63,) for _ in range(rows)])
+    (after,) = db.execute("PRAGMA page_count").fetchone()
+    assert 12 <= (after - before) * _PAGE / rows <= 18
+    yield "one row of about 15 bytes"
 
 
 @claims("serve.md")

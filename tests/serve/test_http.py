@@ -195,6 +195,161 @@ def test_feedback_of_many_connections_is_committed_in_groups(url):
         assert client.status()["counts"]["commits"] - before < 200
 
 
+def test_s3_ids_of_the_service_are_its_own_everywhere(client, raw, tmp_path):
+    """Taken ids of the service would keep a ranking from ever being closed, and its clicks from being learned."""
+    one, two = (client.rank(IDS, X, model="news")["ranking"] for _ in range(2))
+    client.feedback(two, clicks=["d1"])
+    taken = f"rankwise:close:{two}"
+    rw.LinearModel.of([1.0, 2.0, 3.0]).save(tmp_path / "other.rankwise")
+    model = (tmp_path / "other.rankwise").read_bytes()
+    began = {"name": "mine", "kind": "shadow", "model": "news", "challenger": "plain"}
+    for id in (taken, "rankwise:", "x" * 201):
+        for path, told in [
+            ("/v1/feedback", {"id": id, "ranking": one, "clicks": ["d1"]}),
+            (f"/v1/rankings/{one}/close", {"id": id}),
+            ("/v1/models/news:freeze", {"id": id}),
+            ("/v1/experiments", {"id": id, **began}),
+            ("/v1/experiments/mine:stop", {"id": id}),
+        ]:
+            assert raw.post(path, told)[0] == 422, (path, id)
+        assert raw("POST", f"/v1/models/other?id={id}", model, content_type="application/octet-stream")[0] == 422
+    assert client.close_ranking(two)["new"]
+
+
+def test_s7_refused_feedback_leaves_nothing_behind(client, raw):
+    """The corrected event must learn from its own features, not from those of the refused one."""
+    wrong = {"id": "s7", "ranking": "s7 ranking", "ids": IDS, "x": np.ones_like(X).tolist(), "grades": [1.0]}
+    assert raw.post("/v1/feedback", wrong)[0] == 422
+    assert raw.post("/v1/feedback", {"id": "s7", "ranking": "s7 ranking", "clicks": ["d1"]})[0] == 409
+    right = wrong | {"x": X.tolist(), "grades": Y}
+    assert raw.post("/v1/feedback", right)[1]["new"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({"ids": IDS, "x": X.tolist()}, 200),
+        ({"ids": IDS[::-1], "x": X[::-1].tolist()}, 200),  # the same documents: clicks come by id
+        ({"ids": IDS[::-1], "x": X[::-1].tolist(), "clicks": None, "grades": Y}, 409),  # grades have no ids
+        ({"ids": IDS, "x": (X + 1).tolist()}, 409),
+        ({"ids": IDS[:5], "x": X[:5].tolist()}, 409),
+        ({"ids": [*IDS[:5], "other"], "x": X.tolist()}, 409),
+        ({"ids": [*IDS, "more"], "x": [*X.tolist(), [0.0, 0.0, 0.0]]}, 409),
+        ({"model": "plain"}, 409),
+        ({"model": "news"}, 200),
+    ],
+)
+def test_s7_feedback_on_other_documents_than_were_shown_is_a_conflict(client, raw, change, status):
+    shown = client.rank(IDS, X, model="news")
+    told = {"id": shown["ranking"], "ranking": shown["ranking"], "clicks": ["d1"], "model": "news"} | change
+    found, answer = raw.post("/v1/feedback", {name: one for name, one in told.items() if one is not None})
+    assert found == status, answer
+
+
+def test_s12_repeated_ids_are_found_in_one_pass():
+    from rankwise.serve.service import _distinct
+
+    compared = 0
+
+    class Id(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    ids = [Id(f"d{number}") for number in range(2_000)]
+    assert _distinct(ids) is ids
+    with pytest.raises(rw.DataError, match="distinct, got 'd7' twice"):
+        _distinct([*ids, Id("d7")])
+    assert compared < 20_000
+
+
+def test_s13_explanations_are_limited_also_on_many_lines(tmp_path):
+    limits = Limits(explained=40)
+    with serving(Service(tmp_path / "state.db", saved(tmp_path), limits=limits)) as url:
+        raw, told = Raw(url), {"ids": IDS, "x": X.tolist(), "explain": True}
+        assert raw.post("/v1/rank", told)[0] == 200
+        line = json.dumps(told).encode()
+        assert raw("POST", "/v1/rank", b"\n".join([line] * 2), content_type="application/x-ndjson")[0] == 200
+        status, problem = raw("POST", "/v1/rank", b"\n".join([line] * 3), content_type="application/x-ndjson")
+        assert (status, "at most 40 contributions" in problem["detail"]) == (413, True)
+        many = {"ids": [f"{n}" for n in range(14)], "x": [[1.0, 2.0, 3.0]] * 14, "explain": True}
+        status, problem = raw.post("/v1/rank", many)
+        assert (status, "14 documents of 3 features" in problem["detail"]) == (413, True)
+
+
+def test_s13_a_small_body_does_not_become_a_large_matrix(tmp_path):
+    wide = rw.LinearModel.of(np.ones(1_000), feature_names=[f"f{n}" for n in range(1_000)])
+    service = Service(tmp_path / "state.db", saved(tmp_path, "wide", wide), limits=Limits(body=40_000))
+    with serving(service) as url:
+        items = [{"id": f"{n}", "features": {}} for n in range(21)]
+        status, problem = Raw(url).post("/v1/rank", {"items": items})
+        assert (status, "at most 20,000 values" in problem["detail"]) == (413, True)
+
+
+def test_s13_long_work_is_not_done_in_the_event_loop(tmp_path, monkeypatch):
+    """Large bodies, explanations, lines and features that feedback brings are worked on in other threads."""
+    service, where = Service(tmp_path / "state.db", saved(tmp_path)), []
+    for name in ("rank", "record"):
+        real = getattr(service, name)
+        monkeypatch.setattr(
+            service, name, lambda *args, real=real: where.append(threading.current_thread().name) or real(*args)
+        )
+    with serving(service) as url:
+        raw = Raw(url)
+        small, many = {"ids": IDS, "x": X.tolist()}, 3_000
+        raw.post("/v1/rank", small)
+        raw.post("/v1/feedback", {"id": "a", "ranking": "none", "clicks": []})
+        assert not any("asyncio" in name for name in where)  # threads of the pool are called so
+        where.clear()
+        raw.post("/v1/rank", small | {"explain": True})
+        raw.post("/v1/rank", {"ids": [f"{n}" for n in range(many)], "x": np.ones((many, 3)).tolist()})
+        raw("POST", "/v1/rank", json.dumps(small).encode(), content_type="application/x-ndjson")
+        raw.post("/v1/feedback", {"id": "b", "ranking": "mine", "clicks": [], **small})
+        assert len(where) == 4
+        assert all("asyncio" in name for name in where)
+
+
+@pytest.mark.parametrize("name", ["news\n", "a b", "", "-a", "x" * 65])
+def test_s14_a_name_is_matched_to_its_end(raw, name):
+    told = {"name": name, "kind": "shadow", "model": "news", "challenger": "plain"}
+    assert raw.post("/v1/experiments", told)[0] == 422
+    assert raw.post("/v1/rank", {"ids": IDS, "x": X.tolist(), "model": name})[0] == 422
+
+
+def test_s14_a_model_is_served_under_a_name_that_can_be_asked_for(tmp_path):
+    for name in ("two words", "news\n"):
+        with pytest.raises(rw.DataError, match="the name of a model must be"):
+            Service(tmp_path / "state.db", {name: saved(tmp_path)["news"]})
+
+
+def test_s15_scores_that_overflow_are_refused(client, raw, tmp_path):
+    rw.LinearModel.of([1e300, 1.0, 1.0]).save(tmp_path / "steep.rankwise")
+    client.upload("steep", (tmp_path / "steep.rankwise").read_bytes())
+    told = {"ids": ["a", "b"], "x": [[1.0, 0.0, 0.0], [1e300, 0.0, 0.0]], "model": "steep"}
+    for more in ({}, {"explain": True}):
+        status, problem = raw.post("/v1/rank", told | more)
+        assert (status, "'b'" in problem["detail"]) == (422, True)
+    event = {"id": "steep", "ranking": "steep", "clicks": ["a"]}
+    assert raw.post("/v1/feedback", told | event)[0] == 422
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_s15_grades_that_no_measure_takes_are_refused_before_they_are_acknowledged(client, raw, brought):
+    shown = client.rank(IDS, X, model="news")["ranking"]
+    more = {"ids": IDS, "x": X.tolist()} if brought else {}
+    told = {"id": shown, "ranking": f"{shown} {brought}" if brought else shown, **more}
+    for grades in ({"d1": 1024}, [0, 0, 2000, 0, 0, 0]):
+        status, problem = raw.post("/v1/feedback", told | {"grades": grades})
+        assert (status, "overflows at label" in problem["detail"]) == (422, True)
+    refused = next(one for one in client.models() if one["name"] == "news")["refused"]
+    seq = raw.post("/v1/feedback", told | {"grades": {"d1": 30}})[1]["seq"]
+    client.rank(IDS, X, model="news", min_seq=seq)
+    assert next(one for one in client.models() if one["name"] == "news")["refused"] == refused
+
+
 # --------------------------------------------------------------------------------------------------- questions
 
 
@@ -205,7 +360,8 @@ def test_every_question_is_answered(client, raw):
     assert ledger["rounds"] > 0
     assert ledger["bounds"][0]["of"] == "mean risk of the iterates"
     assert raw("GET", "/v1/ledger?model=news&gamma=0.1")[1]["bounds"][-1]["statement"]
-    assert raw("GET", "/v1/ledger?delta=x")[0] == 422
+    for delta in ("x", "0", "1", "5", "nan", "inf"):
+        assert raw("GET", f"/v1/ledger?delta={delta}")[0] == 422
     assert raw("GET", "/v1/ledger?model=news&gamma=1e-200")[0] == 200
     certificate = client.certificate("news")
     assert "at all times" in certificate["statement"]
@@ -312,6 +468,9 @@ def test_tokens_have_scopes_and_are_nowhere_in_the_clear(tmp_path, caplog):
         assert raw.post("/v1/rank", told, authorization=f"Bearer {secret}x")[0] == 401
         assert raw.post("/v1/rank", told, authorization=f"Basic {secret}")[0] == 401
         assert raw.post("/v1/rank", told, authorization=f"Bearer {reader}")[0] == 403
+        assert [one.fields["caller"] for one in caplog.records if getattr(one, "fields", {}).get("status") == 403] == [
+            "monitor"  # a known token with the wrong scope
+        ]
         assert raw("GET", "/v1/models", authorization=f"Bearer {secret}")[0] == 403
         assert raw("POST", "/v1/models/news:freeze", authorization=f"Bearer {secret}")[0] == 403
         assert raw("GET", "/metrics")[0] == 401
@@ -326,9 +485,33 @@ def test_tokens_have_scopes_and_are_nowhere_in_the_clear(tmp_path, caplog):
             tokens.reload()
         assert raw("GET", "/v1/models", authorization=f"Bearer {reader}")[0] == 200
     assert secret not in caplog.text
-    assert "shop" not in caplog.text or "caller" not in caplog.text or secret not in caplog.text
     with pytest.raises(rw.RankwiseError, match="scopes among"):
         add_token(tmp_path / "tokens", "x", ["everything"])
+
+
+@pytest.mark.parametrize("before", [b"", b"# ours\n", b"# ours", b"# ours\r\n"])
+def test_s16_a_token_begins_a_new_line(tmp_path, before):
+    (tmp_path / "tokens").write_bytes(before)
+    secrets = [add_token(tmp_path / "tokens", name, ["read"]) for name in ("one", "two")]
+    known = Tokens(tmp_path / "tokens")
+    assert [known.caller(secret.encode()).name for secret in secrets] == ["one", "two"]
+
+
+def test_s16_a_token_is_added_to_a_list_without_a_last_line_feed(tmp_path):
+    first = add_token(tmp_path / "tokens", "one", ["read"])
+    (tmp_path / "tokens").write_bytes((tmp_path / "tokens").read_bytes().rstrip())
+    second = add_token(tmp_path / "tokens", "two", ["read"])
+    known = Tokens(tmp_path / "tokens")
+    assert [known.caller(secret.encode()).name for secret in (first, second)] == ["one", "two"]
+
+
+def test_s6_a_client_with_a_wrong_token_hears_so_also_while_it_sends_much(tmp_path):
+    add_token(tmp_path / "tokens", "shop", ["rank"])
+    service, tokens = Service(tmp_path / "state.db", saved(tmp_path)), Tokens(tmp_path / "tokens")
+    with serving(service, tokens) as url, Client(url, token="wrong", attempts=1) as client:
+        for body in (b"small", b"x" * 8_000_000):
+            with pytest.raises(ServiceError, match="not valid"):
+                client.upload("mine", body)
 
 
 def test_the_world_is_served_with_tokens_alone(tmp_path):

@@ -48,7 +48,7 @@ def serve(
     ] = None,
     http: Annotated[
         Literal["h11", "httptools"],
-        typer.Option(help="Parser of HTTP; httptools is faster, and belongs behind a proxy that bounds headers."),
+        typer.Option(help="Parser of HTTP; httptools is faster, and needs the package httptools."),
     ] = "h11",
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request, as JSON.")] = False,
     accept_loss: Annotated[

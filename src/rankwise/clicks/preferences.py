@@ -482,7 +482,9 @@ def ab_test(
     )
 
 
-def differences(y: Floats, first: NDArray[np.bool_], share: float, total: float = 0.0, n: int = 0) -> tuple[Floats, float]:
+def differences(
+    y: Floats, first: NDArray[np.bool_], share: float, total: float = 0.0, n: int = 0
+) -> tuple[Floats, float]:
     """The terms x_i of an A/B test, each with the mean E[y given a] - E[y given b] given the earlier ones.
 
     Parameters

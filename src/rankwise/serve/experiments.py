@@ -32,12 +32,12 @@ _DRAFTED = 50  # positions that a team draft decides
 SPLIT_UNIT = struct.Struct("<Bq")
 
 STATEMENTS = {
-    "shadow": "mean, over the judged rankings so far, of the expected {measure} of the challenger's order minus that of "
-    "the order shown, each given the earlier ones",
+    "shadow": "mean, over the judged rankings so far, of the expected {measure} of the challenger's order minus that "
+    "of the order shown, each given the earlier ones",
     "split": "expected {measure} of a user's first ranking by the challenger minus that by the model; a first ranking "
     "without a relevant document or a click counts as 0",
-    "interleave": "mean, over the judged rankings so far, of the expected credit, each given the earlier ones: 1 if the "
-    "challenger's team has more of the clicks or grades, -1 if the model's team has, 0 otherwise",
+    "interleave": "mean, over the judged rankings so far, of the expected credit, each given the earlier ones: 1 if "
+    "the challenger's team has more of the clicks or grades, -1 if the model's team has, 0 otherwise",
 }
 _READ = "at any time, and as often as you like; stop when it is decided"
 SCOPES = {
@@ -138,7 +138,7 @@ class SplitAccount:
             The number of the user in the order of coming (from 0), the side (1 is the challenger), and the value.
         """
         self.waiting.update({number: (side, value) for number, side, value in closed})
-        ready = []
+        ready: list[tuple[int, float]] = []
         while (number := self.sequence.n + len(ready)) in self.waiting:
             ready.append(self.waiting.pop(number))
         if ready:
@@ -283,4 +283,3 @@ def as_interval(running: RunningMean) -> Interval:
     """A running mean as it is sent."""
     mean = running.mean if running.n else None
     return Interval(running.n, mean, running.low, running.high, running.delta)
-

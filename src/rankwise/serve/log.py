@@ -399,7 +399,9 @@ class Log:
                 insert_shown(db, brought)
             return refused
         ids, models = read_any(row[0]), self._models_of(row[1], row[2])
-        return None if told is None else self._check_brought(db, entry, ids, models) or self._check_told(told, ids, models)
+        return (
+            None if told is None else self._check_brought(db, entry, ids, models) or self._check_told(told, ids, models)
+        )
 
     def _models_of(self, model: str, experiment: str | None) -> list[str]:
         """The models that a ranking is about: the one that showed it first, and those of its experiment."""
@@ -475,7 +477,7 @@ class Log:
 def number_unit(db: sqlite3.Connection, one: Shown) -> bool:
     """Number a unit that an experiment shows its first ranking; False if it was shown one before.
 
-    A unit takes one row of about 12 bytes. The ranking keeps the number, so a replay needs no memory of units.
+    A unit takes one row of about 15 bytes. The ranking keeps the number, so a replay needs no memory of units.
     """
     # SQLite has signed integers
     if not db.execute("INSERT OR IGNORE INTO unit VALUES(?)", ((one.unit or 0) - (1 << 63),)).rowcount:

@@ -40,11 +40,11 @@ from rankwise.serve.structs import (
     Feedback,
     FeedbackAnswer,
     LedgerAnswer,
+    Malformed,
     ModelAnswer,
     RankAnswer,
     RankedItem,
     RankRequest,
-    Malformed,
     VersionAnswer,
     encode,
     read_name,
@@ -513,8 +513,8 @@ class Service:
             running=as_interval(served.running),
             statement=(
                 f"with probability {1 - served.running.delta:g} the mean, over the {served.running.n:,} rankings that "
-                f"{used.name} showed and that were judged so far (with a relevant document, in the order in which their "
-                f"judgments were complete), of the expected {measure} of each given the earlier ones is in this "
+                f"{used.name} showed and that were judged so far (with a relevant document, in the order in which "
+                f"their judgments were complete), of the expected {measure} of each given the earlier ones is in this "
                 "interval, simultaneously at all times, while the model learns"
             ),
             scope=served.running.scope.to_dict(),
@@ -582,7 +582,9 @@ def _finite(scores: NDArray[np.float64], ids: list[str]) -> NDArray[np.float64]:
     """The scores, if all are numbers: JSON has no infinity, and no order is right where scores overflow."""
     if not np.isfinite(scores).all():
         first = ids[int(np.argmin(np.isfinite(scores)))]
-        raise DataError(f"the scores must be finite, got an overflow at document {first!r:.80}: its features are too large")
+        raise DataError(
+            f"the scores must be finite, got an overflow at document {first!r:.80}: its features are too large"
+        )
     return scores
 
 

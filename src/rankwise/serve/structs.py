@@ -203,8 +203,8 @@ class BoundAnswer(Struct):
 class LedgerAnswer(Struct):
     """The account of a model's run, with what theory allows; all of it may be read at any time.
 
-    ``scope`` and ``preconditions`` are those of ``running``. A point of the curve is (rounds, mistakes, cumulative loss,
-    rounds on which the measure is defined, sum of the measure, bound on the mean risk).
+    ``scope`` and ``preconditions`` are those of ``running``. A point of the curve is (rounds, mistakes, cumulative
+    loss, rounds on which the measure is defined, sum of the measure, bound on the mean risk).
     """
 
     model: str

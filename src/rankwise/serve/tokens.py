@@ -89,7 +89,7 @@ def add_token(path: str | os.PathLike[str], name: str, scopes: list[str]) -> str
         The token, which is kept nowhere.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name) or not scopes or set(scopes) - set(SCOPES):
-        raise RankwiseError(f"a token must be NAME:SCOPES with scopes among {', '.join(SCOPES)}, got {name!r}, {scopes}")
+        raise RankwiseError(f"a token must be NAME:SCOPES, scopes among {', '.join(SCOPES)}, got {name!r}, {scopes}")
     token = secrets.token_urlsafe(32)
     line = f"{name} {','.join(scopes)} {hashlib.sha256(token.encode()).hexdigest()}\n"
     with open(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b") as file:

@@ -197,7 +197,7 @@ class ConfidenceSequence(ShownAsFacts):
         """Plain values from which :meth:`from_dict` continues the sequence, to the bit; for betting only."""
         ends = [end for end in (self._below, self._above) if isinstance(end, LowerGrid)]
         if len(ends) != (self._below is not None) + (self._above is not None):
-            raise RankwiseError(f"a sequence is stored if its method is 'betting', got {self.method!r}")
+            raise RankwiseError(f"a sequence that is stored must have the method 'betting', got {self.method!r}")
         return {
             "settings": {"delta": self.delta, "ends": self.ends, "span": list(self.span), "grid": self.grid},
             "n": self.n,
