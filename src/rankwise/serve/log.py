@@ -391,7 +391,7 @@ class Log:
             if refused is not None:
                 return refused
         else:
-            if self.course.seq != self.state.seq:
+            if self.stuck is not None or self.course.seq != self.state.seq:
                 return Refused("the models do not learn for now, so nothing can be changed: try again", 503, retry=True)
             refused = check_change(self.course, entry, self.state.seq, compacted(db))
             if refused is not None:

@@ -333,9 +333,9 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def open_to_read(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """A connection that only reads, while a service may be running on the file; it sees the state of one moment."""
+    if not os.path.isfile(path):
+        raise RankwiseError(f"no such state: {os.fspath(path)}")
     path = Path(os.path.realpath(path))
-    if not path.is_file():
-        raise RankwiseError(f"no such state: {path}")
     with named(path):
         db = _reading(path)
         try:

@@ -85,7 +85,7 @@ def check(path: str | os.PathLike[str]) -> dict[str, int]:
     with closing(open_to_read(path)) as db, named(path):
         (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
-            raise StateDamaged(f"{path} is damaged: {found!s:.200}")
+            raise StateDamaged(f"{path} is damaged: {' '.join(str(found).split()):.200}")
         events = check_tail(db, path, acknowledged)
         return {"events": events, **_check_rest(db, path)}
 
