@@ -26,7 +26,8 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and FIF
 
 def other_process(path):
     """What another process says when it opens a state."""
-    done = subprocess.run([sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True, cwd=ROOT, check=False)
+    command = [sys.executable, "-c", OPEN, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     return done.stderr.strip().splitlines()[-1]
 
 

@@ -31,7 +31,6 @@ from rankwise.serve.statefile import (
     compacted,
     digest_of,
     insert_row,
-    named,
     reads_of,
 )
 from rankwise.serve.structs import Feedback, encode, read_any
@@ -110,7 +109,7 @@ def wake(replies: "Sequence[tuple[LoopReply, Any]]") -> None:
 
 @dataclass(slots=True)
 class Entry:
-    """An event that waits for its commit; ``told`` is the feedback that it came from, ``file`` the model that it brings."""
+    """An event that waits for its commit; ``told`` is its feedback, ``file`` the model file that it brings."""
 
     id: str
     kind: str

@@ -152,7 +152,7 @@ class Service:
         self._scorers: dict[str, tuple[Ranker, Scorer]] = {}
         self._watchers: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self.drift = Drift()
-        # Older versions are rebuilt here, one at a time: the thread of the log goes on meanwhile, and nobody waits for it.
+        # older versions are rebuilt here, one at a time: the thread of the log, and with it feedback, does not wait
         self._past = ThreadPoolExecutor(1, thread_name_prefix="rankwise-past")
         self._past_db: sqlite3.Connection | None = None
         # model files are read before the state is touched: a wrong one leaves nothing behind

@@ -242,6 +242,7 @@ class StateFile:
     def __init__(self, path: str | os.PathLike[str], *, accept_loss: bool = False) -> None:
         # links are followed: the -wal of SQLite, the mark and the lock belong to the file, not to a name of it
         self.path = Path(os.path.realpath(path))
+        self.seq, self.chain = 0, b""
         if not self.path.parent.is_dir():
             raise RankwiseError(f"the folder of the state is not there: {self.path.parent}")
         self._held = ExitStack()
@@ -396,8 +397,8 @@ def check_schema(db: sqlite3.Connection, path: Path) -> bool:
         raise FileFormatError(f"{path} was written by a newer rankwise (schema {found}): install that one")
     if 0 < found < VERSION:
         raise FileFormatError(
-            f"{path} was written by an older rankwise (schema {found}, this version has {VERSION}): with that one write "
-            "its models to files (`rankwise replay`), and begin a new state with them"
+            f"{path} was written by an older rankwise (schema {found}, this version has {VERSION}): with that one "
+            "write its models to files (`rankwise replay`), and begin a new state with them"
         )
     if found == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise FileFormatError(f"{path} is an SQLite file of something else: give another place for the state")
@@ -420,8 +421,8 @@ def check_tail(db: sqlite3.Connection, path: Path, acknowledged: int, tail: int 
         raise StateDamaged(f"{error}{_about_wal(path)}") from None
     if acknowledged > last:
         raise StateDamaged(
-            f"{path} has lost its tail: it ends at event {last:,}, and {acknowledged:,} were acknowledged; put back its "
-            f"-wal file or a backup, or accept the loss by --accept-loss{_about_wal(path)}"
+            f"{path} has lost its tail: it ends at event {last:,}, and {acknowledged:,} were acknowledged; put back "
+            f"its -wal file or a backup, or accept the loss by --accept-loss{_about_wal(path)}"
         )
     return int(last)
 
@@ -470,8 +471,8 @@ def _own(path: Path, held: ExitStack) -> None:
             raise _locked(path) from error
     if status.st_nlink > 1:
         raise RankwiseError(
-            f"{path} has {status.st_nlink} names (hard links), and SQLite keeps what it writes beside one of them: remove "
-            "the others, or copy the file"
+            f"{path} has {status.st_nlink} names (hard links), and SQLite keeps what it writes beside one of them: "
+            "remove the others, or copy the file"
         )
     _owned.add(_inode(status))
     held.callback(_owned.discard, _inode(status))

@@ -44,7 +44,8 @@ def backup(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> int:
     with closing(open_to_read(path)) as source, named(beside):
         try:
             beside.unlink(missing_ok=True)
-            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # what users did is not for everybody
+            # for its owner alone: it says what users saw and did
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             with closing(sqlite3.connect(beside)) as target:
                 source.backup(target)
                 (last,) = target.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
@@ -185,7 +186,8 @@ def compact(state: StateFile) -> dict[str, int]:
         with state.transaction(durable=True) as db:
             db.execute("INSERT OR REPLACE INTO fact VALUES('compacted', ?)", (course.seq,))
             events = db.execute(
-                f"UPDATE event SET body=NULL WHERE body IS NOT NULL AND seq<=? AND (ranking IS NULL OR ranking IN ({closed}))",
+                "UPDATE event SET body=NULL WHERE body IS NOT NULL AND seq<=? "
+                f"AND (ranking IS NULL OR ranking IN ({closed}))",
                 (course.seq, course.seq),
             ).rowcount
             # the outcome stays: a late event is refused for the right reason
