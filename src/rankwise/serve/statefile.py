@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rankwise._errors import FileFormatError, RankwiseError, in_one_line
+from rankwise.serve.structs import pack
 
 VERSION = 3
 SCHEMA = """
@@ -69,17 +70,8 @@ class StateDamaged(FileFormatError):  # noqa: N818
 
 
 def digest_of(*parts: object) -> bytes:
-    """16 bytes that identify the parts: their kinds, their boundaries and their content."""
-    return hashlib.blake2b(b"".join(map(_tagged, parts)), digest_size=16).digest()
-
-
-def _tagged(part: object) -> bytes:
-    """A value of a column with its kind and length: whatever a damaged file holds has another digest."""
-    if isinstance(part, bytes):
-        return b"b%d:%b" % (len(part), part)
-    kind, text = (b"s", part) if isinstance(part, str) else (b"v", repr(part))
-    data = text.encode("utf-8", "surrogatepass")
-    return b"%b%d:%b" % (kind, len(data), data)
+    """16 bytes that identify the parts: values of columns, with their kinds, boundaries and content."""
+    return hashlib.blake2b(pack(parts), digest_size=16).digest()
 
 
 def file_digest(data: bytes) -> str:
