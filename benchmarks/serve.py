@@ -3,7 +3,7 @@
 The server is a process of its own on the loopback address, with what was shown written to its state. Its CPU time is
 read from /proc, so that the figures hold on a busy machine; requests a second and latencies are those of the machine as
 it was. Everything is bounded in number and time. ``python3 run.py python -m benchmarks.serve`` also writes
-docs/serve_results.json.
+docs/serve_results.json. With ``--promotions`` it measures only what promotions cost, and prints that as ratios.
 """
 
 import asyncio
@@ -183,6 +183,72 @@ def replayed(state: Path) -> float:
     return rate
 
 
+PROMOTIONS = (5, 50, 200)
+
+
+def promoted(folder: Path, promotions: int, lists: int) -> dict[str, float]:
+    """One run with so many promotions of old and new versions, while lists are judged one after the other."""
+    from rankwise.cli.serve import demo_models
+    from rankwise.serve.course import Course
+    from rankwise.serve.service import Service
+    from rankwise.serve.statefile import open_to_read
+    from rankwise.serve.structs import Feedback, RankRequest
+    from rankwise.serve.upkeep import backup
+
+    random = np.random.default_rng(0)
+    ids, hidden, waits, asked = [f"d{number}" for number in range(20)], random.normal(size=20), [], []
+    service = Service(folder / "state.db", {"news": demo_models(folder)["learner"]}, snapshot_every=500)
+    for number in range(lists):
+        X = np.float32(random.normal(size=(20, 20)))
+        shown = service.rank(RankRequest(ids=ids), X)
+        grades = (X @ hidden > 2.0).astype(float).tolist()
+        began = time.perf_counter()
+        service.feedback(Feedback(f"{number}", shown.ranking, grades=grades)).result(60)
+        waits.append(time.perf_counter() - began)
+        if number * promotions // lists != (number + 1) * promotions // lists:
+            committed = service.log.committed
+            version = committed if len(asked) % 2 else max(1, committed // 2)
+            asked.append(service.change("promote", "news", {"version": version}))
+    assert sorted(one.result(60)[1] for one in asked) == [True] * promotions
+    backup(folder / "state.db", folder / "killed.db")  # without the snapshot of a clean stop
+    service.close()
+    found = {"wait": 1e3 * max(waits), "p99": 1e3 * float(np.percentile(waits, 99))}
+    for what, from_nothing in (("replay", True), ("restart", False)):
+        db = open_to_read(folder / "killed.db")
+        began = time.process_time()
+        Course.at(db, from_nothing=from_nothing)
+        found[what] = time.process_time() - began
+        db.close()
+    return found
+
+
+def measure_promotions(lists: int = 2_000, rounds: int = 3) -> dict[int, dict[str, float]]:
+    """What promotions cost: the CPU of a replay and of a restart, and the longest wait of feedback; medians."""
+    runs: dict[int, list[dict[str, float]]] = {count: [] for count in PROMOTIONS}
+    for number in range(rounds + 1):  # the first only compiles
+        for count in PROMOTIONS if number else PROMOTIONS[:1]:
+            with tempfile.TemporaryDirectory() as folder:
+                found = promoted(Path(folder), count, lists if number else 200)
+            if number:
+                runs[count].append(found)
+    return {count: {what: float(np.median([one[what] for one in of])) for what in of[0]} for count, of in runs.items()}
+
+
+def print_promotions() -> None:
+    """The table of :func:`measure_promotions`, each figure beside that with the fewest promotions."""
+    found = measure_promotions()
+    first, last = found[PROMOTIONS[0]], found[PROMOTIONS[-1]]
+    for count, one in found.items():
+        print(
+            f"{count:4} promotions in 2,000 judged lists: replay {one['replay']:.2f} s CPU "
+            f"({one['replay'] / first['replay']:.2f} x), restart {one['restart']:.2f} s "
+            f"({one['restart'] / first['restart']:.2f} x), feedback waits {one['wait']:.0f} ms at most "
+            f"({one['wait'] / first['wait']:.2f} x), {one['p99']:.0f} ms in 99 % ({one['p99'] / first['p99']:.2f} x)"
+        )
+    each = (last["replay"] - first["replay"]) / (PROMOTIONS[-1] - PROMOTIONS[0])
+    print(f"a promotion adds {1e3 * each:.1f} ms to a replay, however many there are")
+
+
 def _keep(best: dict[str, dict[str, Any]], what: str, found: dict[str, Any]) -> None:
     found.pop("answers")
     assert not found["refused"], f"{found['refused']} requests of {what!r} were refused"
@@ -243,6 +309,9 @@ def write_page(stored: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--promotions"]:
+        print_promotions()
+        return
     results = {}
     for http in ("h11", "httptools"):
         results[http] = measure(http)

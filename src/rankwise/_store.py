@@ -21,6 +21,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from math import prod
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
@@ -87,6 +88,8 @@ class Store:
         Where the arrays stand.
     identity : tuple of int
         What identifies the file, as :func:`identity_of` has it.
+    data : bytes, default=None
+        The content of a file that exists in memory alone.
     """
 
     path: str
@@ -94,6 +97,7 @@ class Store:
     metadata: dict[str, Any]
     places: dict[str, _Place] = field(repr=False)
     identity: tuple[int, ...] = field(repr=False)
+    data: bytes | None = field(default=None, repr=False)
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -123,8 +127,11 @@ class Store:
             If the file has no such array.
         """
         place = self._place(name, dtype, shape)
-        with self._file() as file:
-            flat = np.fromfile(file, place.dtype, prod(place.shape), offset=place.offset)
+        if self.data is not None:
+            flat = np.frombuffer(self.data, place.dtype, prod(place.shape), place.offset).copy()
+        else:
+            with self._file() as file:
+                flat = np.fromfile(file, place.dtype, prod(place.shape), offset=place.offset)
         if flat.size != prod(place.shape):
             raise ChangedFileError(f"{self.path} was cut short while it was read")
         return flat.reshape(place.shape).astype(place.dtype.newbyteorder("="), copy=False)
@@ -135,7 +142,8 @@ class Store:
         The file must not be truncated or written to for as long as the array is in use.
         """
         place = self._place(name, dtype, shape)
-        if not prod(place.shape) or place.offset % place.dtype.itemsize or not place.dtype.isnative:
+        unaligned = place.offset % place.dtype.itemsize or not place.dtype.isnative
+        if self.data is not None or not prod(place.shape) or unaligned:
             return self.array(name)
         try:
             with self._file() as file:
@@ -245,12 +253,54 @@ def open_store(path: str | os.PathLike[str]) -> Store:
             end = os.fstat(file.fileno()).st_size
         with open(name, "rb") as file:
             same = identity_of(file) == identity
-        header.pop("__metadata__", None)
-        places = {called: _as_place(entry, 8 + length) for called, entry in header.items()}
     except Exception as error:  # a hostile file can raise anything
-        raise FileFormatError(f"{name} is not a rankwise file, or is damaged: {_first_line(error)}") from error
+        raise _not_ours(name, error) from error
     if not same:
         raise ChangedFileError(f"{name} was replaced or changed while it was read: load it again")
+    return _store_of(name, stored, header, 8 + length, end, identity)
+
+
+def store_of_bytes(data: bytes, name: str) -> Store:
+    """Check the header of a file that exists in memory alone.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of a file that :class:`StoreWriter` wrote.
+    name : str
+        What errors call it.
+
+    Returns
+    -------
+    store : Store
+        The opened file; its arrays are copies.
+
+    Raises
+    ------
+    FileFormatError
+        If it is another kind of file, is damaged, or needs a newer rankwise.
+    """
+    from safetensors import deserialize
+
+    try:
+        deserialize(data)  # type: ignore[no-untyped-call]  # the format's own rules
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        stored = header.get("__metadata__") or {}
+    except Exception as error:  # a hostile file can raise anything
+        raise _not_ours(name, error) from error
+    return replace(_store_of(name, stored, header, 8 + length, len(data), ()), data=data)
+
+
+def _store_of(
+    name: str, stored: dict[str, str], header: dict[str, Any], begin: int, end: int, identity: tuple[int, ...]
+) -> Store:
+    """The store of a header that follows the format's own rules."""
+    header.pop("__metadata__", None)
+    try:
+        places = {called: _as_place(entry, begin) for called, entry in header.items()}
+    except Exception as error:
+        raise _not_ours(name, error) from error
     if any(place.offset + prod(place.shape) * place.dtype.itemsize > end for place in places.values()):
         raise FileFormatError(f"{name} is damaged: an array reaches past its end")
     if KEY not in stored:
@@ -276,6 +326,10 @@ def _refuse_foreign(name: str) -> None:
             f"{name} is text, expected a rankwise file, as save() writes it: read_table, read_letor and read_columns read "
             "data, read_model reads models of other tools"
         )
+
+
+def _not_ours(name: str, error: Exception) -> FileFormatError:
+    return FileFormatError(f"{name} is not a rankwise file, or is damaged: {_first_line(error)}")
 
 
 def identity_of(file: IO[bytes]) -> tuple[int, ...]:
@@ -357,8 +411,8 @@ class StoreWriter:
 
     Parameters
     ----------
-    path : path
-        The file.
+    path : path or BytesIO
+        The file, which may exist in memory alone.
     kind : str
         The kind of content.
 
@@ -375,14 +429,20 @@ class StoreWriter:
     ...         file.append("X", block)
     """
 
-    def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str] | BytesIO, kind: str) -> None:
+        self.memory = path if isinstance(path, BytesIO) else None
+        self.path = "a file in memory" if isinstance(path, BytesIO) else path
         self.kind = kind
         self.metadata: dict[str, Any] = {}
         self._arrays: dict[str, _Growing] = {}
 
     def __enter__(self) -> "StoreWriter":
         with ExitStack() as opened, refusing(self.path):
+            if self.memory is not None:
+                self._file: IO[bytes] = self.memory
+                self._file.seek(_RESERVED)
+                self._opened = opened.pop_all()
+                return self
             part = opened.enter_context(atomic_write(self.path))
             self._folder = str(part.parent)
             self._file = opened.enter_context(open(part, "w+b"))
@@ -425,6 +485,8 @@ class StoreWriter:
 
     def _spool(self) -> IO[bytes]:
         """A temporary file, in memory while it is small."""
+        if self.memory is not None:
+            return BytesIO()
         return self._opened.enter_context(SpooledTemporaryFile(_SPOOL, dir=self._folder))
 
     def _finish(self) -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise.serve import statefile, upkeep
+from rankwise.serve import upkeep
 from rankwise.serve.course import Course, file_of
 from rankwise.serve.log import Refused
 from rankwise.serve.service import _new_ranking
@@ -314,7 +314,7 @@ def test_a_lost_tail_is_found_and_named(tmp_path):
     settled(service)
     copy = tmp_path / "copy"
     copy.mkdir()
-    for name in ("state.db", "state.db-wal", "state.db.lock"):  # as a machine that lost its power has them
+    for name in ("state.db", "state.db-wal", "state.db.mark"):  # as a machine that lost its power has them
         (copy / name).write_bytes((tmp_path / name).read_bytes())
     service.close()
     wal = copy / "state.db-wal"
@@ -350,7 +350,7 @@ def test_a_changed_event_is_found_and_named(tmp_path, change, where):
 
 def test_what_is_no_state_is_named(tmp_path):
     (tmp_path / "text.db").write_text("no database, however long this text may be " * 100)
-    with pytest.raises(StateDamaged, match=r"text\.db is damaged or no state"):
+    with pytest.raises(StateDamaged, match=r"text\.db is damaged, or is not the state"):
         Service(tmp_path / "text.db")
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE mine(x)")
@@ -366,54 +366,21 @@ def test_what_is_no_state_is_named(tmp_path):
         Service(tmp_path / "nowhere" / "state.db")
 
 
-def test_an_older_schema_is_brought_up_to_date(tmp_path):
-    service = Service(tmp_path / "state.db", saved(tmp_path))
-    told(service, 5)
-    waiting = ranked(service)
-    service.feedback(Feedback("click", waiting.ranking, clicks=["d1"])).result(10)
-    live = file_of(settled(service).models["news"].ranker)
-    service.close()
-    indexes = "SELECT name FROM sqlite_master WHERE type='index' AND sql IS NOT NULL ORDER BY name"
-    db = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
-    names = [name for (name,) in db.execute(indexes)]
-    for name in names:  # the second step of the schema adds these and nothing else
-        db.execute(f"DROP INDEX {name}")
-    db.execute("DROP TABLE unit")  # the third step
-    db.execute("PRAGMA user_version=1")
+def test_a_state_of_an_older_schema_is_one_sentence(tmp_path):
+    Service(tmp_path / "state.db", saved(tmp_path)).close()
+    db = sqlite3.connect(tmp_path / "state.db")
+    db.execute("PRAGMA user_version=2")
     db.close()
-    service = Service(tmp_path / "state.db")
-    assert file_of(service.log.course.models["news"].ranker) == live
-    service.close_ranking(waiting.ranking).result(10)
-    assert told(service, 1, seed=1, first=100) == [(9, True)]
-    service.close()
-    db = open_to_read(tmp_path / "state.db")
-    assert db.execute("PRAGMA user_version").fetchone()[0] == len(statefile.MIGRATIONS) == 3
-    assert [name for (name,) in db.execute(indexes)] == names
-    assert len(names) == 4
-    db.close()
-    assert upkeep.check(tmp_path / "state.db")["events"] == 9
-
-
-def test_a_step_of_the_schema_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
-    service = Service(tmp_path / "state.db", saved(tmp_path))
-    told(service, 3)
-    service.close()
-    broken = (*statefile.MIGRATIONS, "CREATE TABLE more(x); CREATE TABLE event(x);")
-    with monkeypatch.context() as patch:
-        patch.setattr(statefile, "MIGRATIONS", broken)
-        with pytest.raises(StateDamaged, match="event already exists"):
-            Service(tmp_path / "state.db")
-    assert upkeep.check(tmp_path / "state.db")["events"] == 4
-    db = open_to_read(tmp_path / "state.db")
-    assert db.execute("SELECT count(*) FROM sqlite_master WHERE name='more'").fetchone() == (0,)
-    db.close()
+    for opening in (Service, upkeep.check, open_to_read):
+        with pytest.raises(rw.FileFormatError, match=r"written by an older rankwise \(schema 2, this version has 3\)"):
+            opening(tmp_path / "state.db")
 
 
 def test_a_backup_of_a_running_service_opens(service, tmp_path):
     told(service, 8)
     settled(service)
     assert upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db") == 9
-    with pytest.raises(rw.RankwiseError, match="there already"):
+    with pytest.raises(rw.RankwiseError, match="already exists"):
         upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db")
     copy = Service(tmp_path / "copy.db")
     assert file_of(copy.log.course.models["news"].ranker) == file_of(service.log.course.models["news"].ranker)

@@ -222,9 +222,9 @@ def state(
 ) -> None:
     """Check, copy or compact the state of a service.
 
-    check reads every event and names the first that is not as it was written. backup copies a state while its service
-    runs. compact replaces the log so far by a snapshot, and needs the service stopped: older versions cannot be remade
-    after it, and events that were recorded stay recorded.
+    check reads everything that learning reads and names the first event that is not as it was written. backup copies a
+    state while its service runs. compact replaces the log so far by a snapshot, and needs the service stopped: older
+    versions cannot be rebuilt after it, and events that were recorded stay recorded.
 
     Example: rankwise state backup state.db --to copy.db
     """

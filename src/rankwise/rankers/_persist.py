@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from io import BytesIO
 from typing import Any, get_args
 
 import numpy as np
@@ -32,8 +33,8 @@ _NESTED = "member.{}."  # begins the names of the arrays of a ranker inside of a
 _RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
 
 
-def save_ranker(ranker: Ranker, path: str | os.PathLike[str]) -> None:
-    """Write the file of a fitted ranker atomically."""
+def save_ranker(ranker: Ranker, path: str | os.PathLike[str] | BytesIO) -> None:
+    """Write the file of a fitted ranker atomically, or into memory."""
     metadata, arrays = state_of(ranker)
     features = getattr(ranker, "features_", None)
     built = None if features is None else features.to_state()

@@ -2,39 +2,45 @@
 
 :class:`Course` reads events in their order and does what they say. A running service advances its course after every
 commit, a restart advances from the last snapshot, ``rankwise replay`` from nothing: the same code and the same bits,
-because no division of the log into blocks changes what an online ranker learns.
+because no division of the log into blocks changes what an online ranker learns. It never looks back: an event that
+names an older version brings the file of that version (:func:`file_at`), so the time is linear in the events.
 """
 
 import json
 import sqlite3
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._api import load
 from rankwise._errors import DataError, RankwiseError
+from rankwise._store import store_of_bytes
 from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
+from rankwise.rankers._persist import KIND, read_ranker, save_ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
 from rankwise.serve.experiments import SPLIT_UNIT, Experiment
-from rankwise.serve.statefile import StateDamaged, StateFile, fact
+from rankwise.serve.statefile import (
+    Event,
+    StateDamaged,
+    StateFile,
+    chain_at,
+    compacted,
+    digest_of,
+    file_digest,
+    named_by,
+    read_events,
+)
 from rankwise.serve.structs import encode, read_experiment
 from rankwise.serve.structs import read_feedback as read_stored
 
 Matrix = NDArray[np.float64]
 
 _GATHERED = 1 << 16  # documents of closed lists that are learned together
-_EVENTS = """
-    SELECT e.seq, e.kind, e.model, e.ranking, e.body, s.model, s.ids, s.wide, s.x, s.place, s.experiment, s.teams
-    FROM event e LEFT JOIN shown s ON e.kind IN ('grades', 'close') AND s.id = e.ranking
-    WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq"""
-_CLICKS = "SELECT body FROM event WHERE ranking=? AND kind='clicks' AND seq<? ORDER BY seq"
 
 
 class Closed(NamedTuple):
@@ -144,36 +150,31 @@ class Course:
         The model of requests that name none.
     experiments : dict of str to Experiment
         The experiments by name.
-    from_nothing : bool, default=False
-        Whether older versions are remade without snapshots.
     """
 
     seq: int = 0
     models: dict[str, Served] = field(default_factory=dict)
     default: str | None = None
     experiments: dict[str, Experiment] = field(default_factory=dict)
-    from_nothing: bool = False
 
     # ------------------------------------------------------------------------------------------- from the log
 
     @classmethod
     def at(cls, db: sqlite3.Connection, to: int | None = None, *, from_nothing: bool = False) -> "Course":
         """The course after event ``to`` (None: the last), from the last snapshot before it or from nothing."""
-        (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
-        to = last if to is None else to
-        if not 0 <= to <= last:
-            raise RankwiseError(f"the log has events 1 to {last:,}: found {to:,}")
-        compacted = fact(db, "compacted", 0)
-        if to < compacted:
-            raise RankwiseError(
-                f"the log before event {compacted:,} was compacted, so that event {to:,} cannot be replayed"
-            )
-        row = db.execute(
-            "SELECT seq, body FROM snapshot WHERE seq<=? ORDER BY seq DESC LIMIT 1",
-            (compacted if from_nothing else to,),
-        ).fetchone()
-        course = cls() if row is None else cls._from_snapshot(db, *row)
-        course.from_nothing = from_nothing
+        with named_by(db):
+            (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
+            to = last if to is None else to
+            if not 0 <= to <= last:
+                raise RankwiseError(f"the log has events 1 to {last:,}: found {to:,}")
+            first = compacted(db)
+            if to < first:
+                raise RankwiseError(f"the log before event {first:,} was compacted: event {to:,} cannot be replayed")
+            row = db.execute(
+                "SELECT seq, digest, body FROM snapshot WHERE seq<=? ORDER BY seq DESC LIMIT 1",
+                (first if from_nothing else to,),
+            ).fetchone()
+            course = cls() if row is None else cls._from_snapshot(db, *row)
         course.advance(db, to)
         return course
 
@@ -181,27 +182,25 @@ class Course:
         """Take in the events up to ``to``."""
         waiting: list[Closed] = []
         documents = 0
-        for seq, kind, model, ranking, body, shown_by, ids, wide, x, place, experiment, teams in db.execute(
-            _EVENTS, (self.seq, to)
-        ):
-            if kind in ("grades", "close"):
-                if x is None:
-                    raise StateDamaged(f"the ranking {ranking!r} of event {seq:,} is missing: the state is damaged")
-                X = stored_matrix(x, wide)
-                graded = kind == "grades"
-                bodies = [body] if graded else [one for (one,) in db.execute(_CLICKS, (ranking, seq))]
-                y = labels_of(map(read_stored, bodies), ids, len(X))
-                where = np.frombuffer(place, np.int32)
-                clicks = None if graded else len(bodies)
-                waiting.append(Closed(seq, shown_by, X, y, where, experiment, teams, clicks))
-                documents += len(X)
-            if waiting and (documents >= _GATHERED or kind not in ("grades", "close", "clicks")):
-                self._close(waiting)
-                waiting, documents = [], 0
-            if kind not in ("grades", "close", "clicks"):
-                self._change(db, seq, kind, model, body)
-            self.seq = seq
-        self._close(waiting)
+        with named_by(db):
+            for event in read_events(db, self.seq, to):
+                shown = event.shown
+                if shown is not None:
+                    X = stored_matrix(shown.x, shown.wide)
+                    graded = event.kind == "grades"
+                    bodies = [event.body] if graded else event.clicks
+                    y = labels_of(map(read_stored, bodies), shown.ids, len(X))
+                    where, clicks = np.frombuffer(shown.place, np.int32), None if graded else len(bodies)
+                    waiting.append(Closed(event.seq, shown.model, X, y, where, shown.experiment, shown.teams, clicks))
+                    documents += len(X)
+                change = event.ranking is None
+                if waiting and (documents >= _GATHERED or change):
+                    self._close(waiting)
+                    waiting, documents = [], 0
+                if change:
+                    self._change(db, event)
+                self.seq = event.seq
+            self._close(waiting)
 
     def _close(self, lists: Sequence[Closed]) -> None:
         """Learn from lists whose labels are complete, and account for what was shown."""
@@ -262,36 +261,29 @@ class Course:
         found = self.experiments.get(one.experiment or "")
         return None if found is None else found.request.kind
 
-    def _change(self, db: sqlite3.Connection, seq: int, kind: str, name: str, body: bytes) -> None:
+    def _change(self, db: sqlite3.Connection, event: Event) -> None:
         """An event that is no feedback."""
-        told = json.loads(body)
-        if kind == "model":
-            self.models[name] = Served(name, ranker_of(db, told["file"]), seq, seq)
+        seq, kind, name, told = event.seq, event.kind, event.model, json.loads(event.body)
+        ranker = None if event.reads is None else ranker_of(db, event.reads.hex())
+        if kind == "model" and ranker is not None:
+            self.models[name] = Served(name, ranker, seq, seq)
             self.default = self.default or name
         elif kind == "experiment":
-            request = read_experiment(body)
+            request = read_experiment(event.body)
             self.experiments[request.name] = Experiment(request, seq)
         elif kind == "stop":
             self.experiments[told["name"]].running = False
         elif kind in ("freeze", "thaw"):
             self.models[name].frozen = kind == "freeze"
         elif kind == "promote":
-            version = told.get("version")
-            self.models[name].pinned = None if version is None else (version, self._ranker_at(db, name, version))
+            self.models[name].pinned = None if ranker is None else (told["version"], ranker)
             self.default = name
-        elif kind == "rollback":
+        elif kind == "rollback" and ranker is not None:
             served = self.models[name]
-            served.ranker, served.version = self._ranker_at(db, name, told["version"]), told["version"]
+            served.ranker, served.version = ranker, told["version"]
             served.frozen, served.pinned = True, None
         else:
             raise StateDamaged(f"event {seq:,} is {kind!r}, which this version does not know")
-
-    def _ranker_at(self, db: sqlite3.Connection, name: str, version: int) -> Ranker:
-        """A model's ranker as it was after an older event."""
-        past = Course.at(db, version, from_nothing=self.from_nothing)
-        if name not in past.models:
-            raise RankwiseError(f"the model {name!r} was not there yet at event {version:,}")
-        return past.models[name].ranker
 
     # ------------------------------------------------------------------------------------------- snapshots
 
@@ -317,14 +309,18 @@ class Course:
                     {"request": encode(one.request).decode(), **one.to_dict()} for one in self.experiments.values()
                 ],
             }
-            db.execute("INSERT OR REPLACE INTO snapshot VALUES(?,?,?)", (self.seq, json.dumps(body).encode(), at))
-            for name, digest in digests.items():
-                row = (name, self.seq, digest, at, note)
+            data = json.dumps(body).encode()
+            digest = snapshot_digest(db, self.seq, data)
+            db.execute("INSERT OR REPLACE INTO snapshot VALUES(?,?,?,?)", (self.seq, digest, data, at))
+            for name, file in digests.items():
+                row = (name, self.seq, file, at, note)
                 db.execute("INSERT OR REPLACE INTO version VALUES(?,?,?,?,?)", row)
         return digests
 
     @classmethod
-    def _from_snapshot(cls, db: sqlite3.Connection, seq: int, body: bytes) -> "Course":
+    def _from_snapshot(cls, db: sqlite3.Connection, seq: int, digest: bytes, body: bytes) -> "Course":
+        if digest != snapshot_digest(db, seq, body):
+            raise StateDamaged(f"the snapshot after event {seq:,} was changed: the state is damaged")
         told = json.loads(body)
         course = cls(seq=seq, default=told["default"])
         for name, one in told["models"].items():
@@ -393,31 +389,38 @@ def values_of(ranker: Ranker, orders: Sequence[tuple[NDArray[np.int32], Matrix]]
     return np.where((values >= 0) & (values <= 1), values, np.nan)
 
 
+def snapshot_digest(db: sqlite3.Connection, seq: int, body: bytes) -> bytes:
+    """The digest of a snapshot, which belongs to one log."""
+    return digest_of(seq, chain_at(db, seq), body)
+
+
 def file_of(ranker: Ranker) -> bytes:
     """The bytes of a ranker's file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.rankwise"
-        ranker.save(path)
-        return path.read_bytes()
+    ranker._check_fitted()
+    file = BytesIO()
+    save_ranker(ranker, file)
+    return file.getvalue()
 
 
 def ranker_of_bytes(data: bytes) -> Ranker:
     """The ranker in the bytes of a file; raises an error for anything else."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.rankwise"
-        path.write_bytes(data)
-        try:
-            found = load(path)
-        except RankwiseError as error:
-            raise type(error)(str(error).replace(str(path), "the model file")) from None
-    if not isinstance(found, Ranker):
-        raise DataError(f"a service ranks with a saved ranker: found {type(found).__name__}")
-    return found
+    store = store_of_bytes(data, "the model file")
+    if store.kind != KIND:
+        raise DataError(f"a service ranks with a saved ranker: found {store.kind!r:.40}")
+    return read_ranker(store)
 
 
 def ranker_of(db: sqlite3.Connection, digest: str) -> Ranker:
     """The ranker that is kept under a digest."""
     row = db.execute("SELECT data FROM file WHERE digest=?", (digest,)).fetchone()
-    if row is None:
-        raise StateDamaged(f"the model file {digest} is missing: the state is damaged")
+    if row is None or not isinstance(row[0], bytes) or file_digest(row[0]) != digest:
+        raise StateDamaged(f"the model file {digest} is missing or was changed: the state is damaged")
     return ranker_of_bytes(row[0])
+
+
+def file_at(db: sqlite3.Connection, name: str, version: int) -> bytes:
+    """The file of a model as it was after an event, for an event that names that version."""
+    past = Course.at(db, version)
+    if name not in past.models:
+        raise RankwiseError(f"the model {name!r} was not there yet at event {version:,}")
+    return file_of(past.models[name].ranker)

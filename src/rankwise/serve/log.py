@@ -2,7 +2,8 @@
 
 Requests hand over what they want written and wait for the outcome. The thread takes all that is waiting, writes it in
 one transaction, answers after the commit (which is on the disk by then), and advances the course of the models. A
-group of sixteen costs one flush of the disk instead of sixteen.
+group of sixteen costs one flush of the disk instead of sixteen. A change of models or experiments is a group of its
+own: whether it makes sense is decided inside its transaction, from the course after all events before it.
 
 Rankings that were shown are written in the same way, but nobody waits for them.
 """
@@ -28,7 +29,16 @@ from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.serve.course import Course, as_stored, stored_matrix
 from rankwise.serve.experiments import SPLIT_UNIT
-from rankwise.serve.statefile import StateFile, digest_of, fact
+from rankwise.serve.statefile import (
+    ShownRow,
+    StateDamaged,
+    StateFile,
+    compacted,
+    digest_of,
+    fact,
+    insert_row,
+    reads_of,
+)
 from rankwise.serve.structs import Feedback, encode, read_any
 from rankwise.serve.upkeep import expire, forget_snapshots
 
@@ -39,6 +49,7 @@ _WAITING = 20_000  # entries that may wait; more are refused
 _LINGER = 0.05  # seconds that rankings wait for company when no feedback waits
 _MOMENT, _MOMENTS = 0.0005, 6  # seconds, and how many of them events wait for company that is expected
 _LEARN = 0.1  # seconds between two calls of the learners while events come in: a call costs as much as many lists
+_AGAIN = 1.0, 60.0  # seconds until learning that failed is tried again, at first and at most
 _IDLE = 1.0  # seconds between two looks at the windows when nothing comes in
 _BY_WINDOW = b'{"by":"window"}'
 _GRADES = 16  # distinct grades of an event up to which it is remembered that a measure takes them
@@ -109,7 +120,7 @@ def wake(replies: "Sequence[tuple[LoopReply, Any]]") -> None:
 
 @dataclass(slots=True)
 class Entry:
-    """An event that waits for its commit; ``told`` is the feedback that it came from."""
+    """An event that waits for its commit; ``told`` is its feedback, ``file`` the model file that it brings."""
 
     id: str
     kind: str
@@ -118,8 +129,16 @@ class Entry:
     body: bytes
     done: "Future[tuple[int, bool]] | LoopReply"
     told: Feedback | None = None
-    files: tuple[bytes, ...] = ()
+    file: bytes | None = None
     shown: Shown | None = None
+
+
+@dataclass(slots=True)
+class Work:
+    """Something to be done in the thread that owns the state."""
+
+    run: Callable[[], Any]
+    done: "Future[Any]"
 
 
 class Log:
@@ -151,15 +170,24 @@ class Log:
     ) -> None:
         self.state, self.window, self.retention = state, window, retention
         self.snapshot_every, self.on_advance, self.on_shown = snapshot_every, on_advance, on_shown
-        self.course = Course.at(state.db)
+        self.course: Course = Course.at(state.db)
         self.committed = state.seq
         self.counts = {"new": 0, "duplicate": 0, "refused": 0, "failed": 0, "shown": 0, "unlogged": 0, "commits": 0}
         self.full = False  # whether the last transaction failed
         self.broken: BaseException | None = None
-        self._waiting: deque[Entry | Shown | Callable[[], None]] = deque()
+        self.stuck: BaseException | None = None  # why the models do not learn for now
+        self._again = _AGAIN[0]
+        # Times are those of the system's clock when we began, and go on evenly: a clock that is set ahead or back while
+        # we run closes no window too early, keeps none open, and lets nothing be forgotten.
+        self._offset = time.time() - time.monotonic()
+        self._waiting: deque[Entry | Shown | Work] = deque()
         self._wake, self._urgent, self._idle, self._closing = threading.Condition(), False, False, False
+        began = self.now()
         self._windows: deque[tuple[float, str]] = deque(
-            state.db.execute("SELECT clicked, ranking FROM outcome WHERE closed IS NULL ORDER BY clicked")
+            (min(clicked, began), ranking)  # later than now is a click of a clock that was ahead
+            for clicked, ranking in state.db.execute(
+                "SELECT clicked, ranking FROM outcome WHERE closed IS NULL ORDER BY clicked"
+            )
         )
         self._snapshot_at = sum(one.lists for one in self.course.models.values())
         self._expired_at, self._learned_at, self._expected, self._hurried = time.monotonic(), 0.0, 0, False
@@ -167,6 +195,10 @@ class Log:
             on_advance(self.course)
         self._thread = threading.Thread(target=self._run, name="rankwise-log", daemon=True)
         self._thread.start()
+
+    def now(self) -> float:
+        """Seconds since 1970, which never go back."""
+        return self._offset + time.monotonic()
 
     # ------------------------------------------------------------------------------------------- from requests
 
@@ -191,17 +223,12 @@ class Log:
 
     def call(self, work: Callable[[], Any]) -> "Future[Any]":
         """Run something in the thread that owns the state."""
-        done: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                done.set_result(work())
-            except BaseException as error:
-                done.set_exception(error)
-
-        self._waiting.append(run)
+        one = Work(work, Future())
+        self._waiting.append(one)
         self.hurry()
-        return done
+        if not self._thread.is_alive():
+            self._refuse_waiting()
+        return one.done
 
     def hurry(self) -> None:
         """Learn in the next round, whatever the time: somebody waits for it."""
@@ -229,22 +256,27 @@ class Log:
                 with self._wake:
                     if not self._waiting and not self._urgent and not self._closing:
                         self._idle = True
-                        self._wake.wait(_IDLE if self.committed == self.course.seq else _LEARN)
+                        self._wake.wait(_IDLE if self.committed == self.course.seq or self.stuck else _LEARN)
                         self._idle = False
                     if not self._urgent and self._waiting and not self._closing:
                         self._wake.wait(_LINGER)
                     self._urgent = False
                 self._turn()
                 if self._closing and not self._waiting:
-                    if self.course.seq and not self.full:
+                    if self.course.seq and not self.full and self.stuck is None:
                         self._keep_snapshot("shutdown")
                     return
         except BaseException as error:  # whatever it is, requests must hear of it
             self.broken = error
             logger.critical("the log has stopped", exc_info=error)
-            while self._waiting:
+            self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        """Tell everybody who waits that nothing will come."""
+        while self._waiting:
+            with suppress(IndexError):  # another thread does the same
                 one = self._waiting.popleft()
-                if isinstance(one, Entry):
+                if not isinstance(one, Shown):
                     one.done.set_exception(Refused("the service cannot write its state", 503, retry=True))
 
     def _gather(self) -> None:
@@ -261,32 +293,42 @@ class Log:
         batch: list[Entry | Shown] = []
         while self._waiting and len(batch) < _TOGETHER:
             one = self._waiting.popleft()
-            if callable(one):
+            if isinstance(one, Work):
                 self._write(batch)
                 batch = []
-                one()
+                self._do(one)
+            elif isinstance(one, Entry) and one.ranking is None:
+                self._write(batch)
+                batch = []
+                self._advance()
+                self._write([one])
             else:
                 batch.append(one)
-        if self._waiting:
-            self._urgent = True
-        if self.committed > self.course.seq and any(isinstance(one, Entry) and one.ranking is None for one in batch):
-            self._advance()  # whether a change makes sense depends on all events before it
-        now = time.time()
-        while self._windows and self._windows[0][0] + self.window <= now:
+        now = self.now()
+        while self._windows and self._windows[0][0] + self.window <= now and len(batch) < 2 * _TOGETHER:
             _, ranking = self._windows.popleft()
             batch.append(Entry(f"{OWN}close:{ranking}", "close", "", ranking, _BY_WINDOW, Future()))
+        if self._waiting or (self._windows and self._windows[0][0] + self.window <= now and not self.full):
+            self._urgent = True
         self._write(batch)
         self._expected = sum(isinstance(one, Entry) for one in batch)
         due = self._hurried or self._closing or time.monotonic() - self._learned_at >= _LEARN
-        if self.committed > self.course.seq and due:
+        if (self.committed > self.course.seq or self.stuck is not None) and due:
             self._hurried = False
             self._advance()
         if time.monotonic() - self._expired_at > min(600.0, self.retention):
             self._expired_at = time.monotonic()
             try:
-                expire(self.state, self.retention)
-            except sqlite3.Error as error:
+                expire(self.state, self.retention, self.now())
+            except (sqlite3.Error, OSError) as error:
                 logger.warning("old rankings could not be forgotten", exc_info=error)
+
+    @staticmethod
+    def _do(one: Work) -> None:
+        try:
+            one.done.set_result(one.run())
+        except BaseException as error:
+            one.done.set_exception(error)
 
     def _write(self, batch: "list[Entry | Shown]") -> None:
         """Commit a batch and answer; a batch that cannot be written is answered so, and nothing of it is kept."""
@@ -311,7 +353,10 @@ class Log:
         self.counts["commits"] += 1
         self.counts["shown"] += len(shown)
         if outcomes:
-            self.state.acknowledge()
+            try:
+                self.state.acknowledge()
+            except OSError as error:  # it is committed: only a loss of the tail would not be found
+                logger.warning("the mark of what was acknowledged could not be written: %s", error)
         for entry, outcome in outcomes:
             if isinstance(outcome, Refused):
                 self.counts["refused"] += entry.body != _BY_WINDOW  # a request may have closed it before
@@ -331,12 +376,12 @@ class Log:
             logger.error("a commit failed: %s", error)
         self.full = True
         sentence = f"the state could not be written ({error}): nothing was recorded, send it again later"
+        due = [one.ranking for one in batch if isinstance(one, Entry) and one.body == _BY_WINDOW]
+        self._windows.extendleft((self.now() - self.window, str(ranking)) for ranking in reversed(due))
         for one in batch:
             if isinstance(one, Entry):
                 self.counts["failed"] += 1
                 one.done.set_exception(Refused(sentence, 503, retry=True))
-                if one.body == _BY_WINDOW and one.ranking is not None:
-                    self._windows.append((time.time(), one.ranking))
             else:
                 self.counts["unlogged"] += 1
         try:
@@ -347,24 +392,27 @@ class Log:
 
     def _take(self, db: sqlite3.Connection, entry: Entry) -> "tuple[int, bool] | Refused":
         """Write one event, unless it is there already or cannot be."""
-        digest = digest_of(entry.id, entry.kind, entry.model, entry.ranking, entry.body)
-        found = db.execute("SELECT seq, digest FROM event WHERE id=?", (entry.id,)).fetchone()
+        same = entry.kind, entry.model, entry.ranking, digest_of(entry.body)
+        found = db.execute("SELECT seq, kind, model, ranking, digest FROM event WHERE id=?", (entry.id,)).fetchone()
         if found is not None:
-            if found[1] == digest:
+            if found[1:] == same:
                 return found[0], False
             return Refused(f"the event {entry.id!r:.80} is in the log with another content, at {found[0]:,}", 409)
         if entry.ranking is not None:
             refused = self._check_ranking(db, entry)
             if refused is not None:
                 return refused
-        elif entry.kind != "model":
-            refused = check_change(self.course, entry, self.state.seq, int(fact(db, "compacted", 0)))
+        else:
+            if self.stuck is not None or self.course.seq != self.state.seq:
+                return Refused("the models do not learn for now, so nothing can be changed: try again", 503, retry=True)
+            refused = check_change(self.course, entry, self.state.seq, compacted(db))
             if refused is not None:
                 return refused
-        for data in entry.files:
-            self.state.keep_file(data)
-        at = time.time()
-        seq = self.state.append(entry.id, entry.kind, entry.model, entry.ranking, entry.body, digest, at)
+        reads = reads_of(db, entry.ranking) if entry.kind in ("grades", "close") else None
+        if entry.file is not None:
+            reads = bytes.fromhex(self.state.keep_file(entry.file))
+        at = self.now()
+        seq = self.state.append(entry.id, entry.kind, entry.model, entry.ranking, entry.body, reads, at)
         if entry.kind == "clicks":
             self._await_outcome(db, str(entry.ranking))
         elif entry.ranking is not None:
@@ -454,23 +502,39 @@ class Log:
         )
 
     def _advance(self) -> None:
-        """Learn from what was committed, and publish."""
-        changed = self.course.seq
+        """Learn from what was committed, and publish; what fails is tried again from the last snapshot."""
+        since = time.monotonic() - self._learned_at
+        if self.committed == self.course.seq and self.stuck is None:
+            return
+        if self.stuck is not None and since < self._again:
+            return
         self._learned_at = time.monotonic()
-        self.course.advance(self.state.db, self.committed)
-        if self.course.seq != changed and self.on_advance is not None:
-            self.on_advance(self.course)
+        try:
+            if self.stuck is None:
+                self.course.advance(self.state.db, self.committed)
+            else:  # nobody knows how far the failed attempt came
+                self.course = Course.at(self.state.db, self.committed)
+            if self.on_advance is not None:
+                self.on_advance(self.course)
+        except StateDamaged:
+            raise
+        except Exception as error:
+            logger.error("the models could not learn: %s", error, exc_info=self.stuck is None)
+            self._again = _AGAIN[0] if self.stuck is None else min(2 * self._again, _AGAIN[1])
+            self.stuck = error
+            return
+        self.stuck = None
         lists = sum(one.lists for one in self.course.models.values())
         if lists - self._snapshot_at >= max(self.snapshot_every, self._snapshot_at // 5):
             self._keep_snapshot("")
 
     def _keep_snapshot(self, note: str) -> None:
         """Keep a snapshot; without one a restart only takes longer."""
+        self._snapshot_at = sum(one.lists for one in self.course.models.values())
         try:
-            self.course.snapshot(self.state, note, time.time())
-            self._snapshot_at = sum(one.lists for one in self.course.models.values())
+            self.course.snapshot(self.state, note, self.now())
             forget_snapshots(self.state)
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:
             logger.warning("a snapshot could not be kept: %s", error)
 
 
@@ -506,27 +570,13 @@ def insert_shown(db: sqlite3.Connection, one: Shown) -> None:
     """Write what a ranking showed."""
     wide, x = as_stored(one.X)
     place = np.asarray(one.place, np.int32).tobytes()
-    db.execute(
-        "INSERT OR IGNORE INTO shown(id,model,version,at,documents,ids,wide,x,place,experiment,teams) "
-        "VALUES(?,?,?,?,?,?,?,?,?,?,?)",
-        (
-            one.id,
-            one.model,
-            one.version,
-            one.at,
-            len(one.ids),
-            encode(one.ids),
-            wide,
-            x,
-            place,
-            one.experiment,
-            one.teams,
-        ),
-    )
+    ids = encode(one.ids)
+    about = one.id, one.model, one.version, one.at
+    insert_row(db, ShownRow(*about, len(one.ids), ids, wide, x, place, one.experiment, one.teams))
 
 
 def check_change(course: Course, entry: Entry, last: int, compacted: int) -> Refused | None:
-    """Why a change of models or experiments cannot be made, if it cannot; earlier events of the batch are ignored."""
+    """Why a change of models or experiments cannot be made after all events before it, if it cannot."""
     told = read_any(entry.body)
     if entry.kind in ("promote", "rollback", "freeze", "thaw"):
         served = course.models.get(entry.model)
@@ -538,6 +588,12 @@ def check_change(course: Course, entry: Entry, last: int, compacted: int) -> Ref
         if version is not None and not max(served.since, compacted) <= version <= last:
             first = max(served.since, compacted)
             return Refused(f"{entry.model!r} has versions {first:,} to {last:,}: found {version:,}", 422)
+        if version is not None and entry.file is None and entry.kind in ("promote", "rollback"):
+            return Refused(f"version {version:,} of {entry.model!r} could not be rebuilt: try again", 503, retry=True)
+    elif entry.kind == "model":
+        busy, served = _experiments_of(course, entry.model), course.models.get(entry.model)
+        if busy and served is not None and served.ranker.n_features_in_ != told["features"]:
+            return Refused(f"{entry.model!r} takes part in {busy[0]!r}: its features cannot change now", 409)
     elif entry.kind == "experiment":
         one, two = (course.models.get(told[side]) for side in ("model", "challenger"))
         if one is None or two is None or one is two:
@@ -546,12 +602,15 @@ def check_change(course: Course, entry: Entry, last: int, compacted: int) -> Ref
             return Refused("both models of an experiment have the same features", 422)
         if told["name"] in course.experiments:
             return Refused(f"there is an experiment {told['name']!r} already", 409)
-        busy = [
-            other.request.name for other in course.experiments.values()
-            if other.running and told["model"] in (other.request.model, other.request.challenger)
-        ]  # fmt: skip
+        busy = _experiments_of(course, told["model"])
         if busy:
             return Refused(f"{told['model']!r} takes part in {busy[0]!r}: stop that first", 409)
     elif entry.kind == "stop" and told["name"] not in course.experiments:
         return Refused(f"there is no experiment {told['name']!r}", 404)
     return None
+
+
+def _experiments_of(course: Course, name: str) -> list[str]:
+    """The experiments that a model takes part in."""
+    running = [one.request for one in course.experiments.values() if one.running]
+    return [one.name for one in running if name in (one.model, one.challenger)]

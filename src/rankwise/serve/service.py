@@ -6,11 +6,14 @@ here waits for a lock. A ranking is scored with one version of one model from be
 
 import asyncio
 import copy
+import logging
 import math
 import os
 import secrets
+import sqlite3
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise.evaluation.analysis.explanation import contributions_of
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.online import INDEPENDENT, RISK
@@ -26,11 +29,11 @@ from rankwise.guarantees.holdout.sequences import anytime_radius
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.scorer import Scorer
-from rankwise.serve.course import Course, Served, ranker_of_bytes
+from rankwise.serve.course import Course, Served, file_at, ranker_of_bytes
 from rankwise.serve.drift import Drift
 from rankwise.serve.experiments import Experiment, as_interval, interleaved
 from rankwise.serve.log import OWN, Entry, Log, LoopReply, Refused, Shown
-from rankwise.serve.statefile import StateFile
+from rankwise.serve.statefile import StateFile, file_digest, open_to_read
 from rankwise.serve.structs import (
     LONGEST_ID,
     BoundAnswer,
@@ -49,6 +52,8 @@ from rankwise.serve.structs import (
     encode,
     read_name,
 )
+
+logger = logging.getLogger("rankwise.serve")
 
 # answers are kept for the curves of the status page: (seq, mean, low, high) of the running measure
 _CURVE = 512
@@ -151,12 +156,15 @@ class Service:
         accept_loss: bool = False,
         snapshot_every: int = 5_000,
     ) -> None:
-        self.limits, self.floor = limits or Limits(), floor
+        self.limits, self.floor, self._stopping = limits or Limits(), floor, False
         self.view, self.began = _View(), time.time()
         self.curves: dict[str, list[tuple[float, ...]]] = {}
         self._scorers: dict[str, tuple[Ranker, Scorer]] = {}
         self._watchers: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self.drift = Drift()
+        # older versions are rebuilt here, one at a time: the thread of the log, and with it feedback, does not wait
+        self._past = ThreadPoolExecutor(1, thread_name_prefix="rankwise-past")
+        self._past_db: sqlite3.Connection | None = None
         # model files are read before the state is touched: a wrong one leaves nothing behind
         files = {name: Path(path).read_bytes() for name, path in (models or {}).items()}
         for name, data in files.items():
@@ -186,13 +194,10 @@ class Service:
             self.register(name, data).result()
             self.log.call(lambda: None).result()
             return
-        row = self.log.call(
-            lambda: self.state.db.execute("SELECT body FROM event WHERE seq=?", (served.since,)).fetchone()
+        (reads,) = self.log.call(
+            lambda: self.state.db.execute("SELECT reads FROM event WHERE seq=?", (served.since,)).fetchone()
         ).result()
-        import hashlib
-
-        digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-        if row is not None and row[0] is not None and digest.encode() not in row[0]:
+        if reads.hex() != file_digest(data):
             raise RankwiseError(
                 f"{self.state.path} has another model under the name {name!r}: give --name for a model beside it, or "
                 f"replace it by POST /v1/models/{name} on the running service"
@@ -200,6 +205,10 @@ class Service:
 
     def close(self) -> None:
         """Write what waits, keep a snapshot, and let others have the state."""
+        self._stopping = True
+        with suppress(AttributeError):  # there is none, or it was closed a moment ago
+            self._past_db.interrupt()  # type: ignore[union-attr]
+        self._past.shutdown()
         self.log.close()
         self.state.close()
 
@@ -260,9 +269,9 @@ class Service:
 
     # ------------------------------------------------------------------------------------------- ranking
 
-    def model(self, name: str | None) -> Published:
+    def model(self, name: str | None, view: _View | None = None) -> Published:
         """The published version of a model; the default one without a name."""
-        view = self.view
+        view = self.view if view is None else view
         found = view.models.get(name or view.default or "")
         if found is None:
             raise Refused(f"there is no model {name!r}" if name else "there is no model yet", 404)
@@ -288,12 +297,13 @@ class Service:
         RankwiseError
             If the request does not fit the model.
         """
-        used = self.model(request.model)
+        view = self.view  # as it is now: models and experiments of two moments may not fit together
+        used = self.model(request.model, view)
         ids, X = self._documents(request, X, used)
         ranking = _new_ranking()
-        asked, experiment, teams, unit = used.name, self.view.running.get(used.name), None, None
+        asked, experiment, teams, unit = used.name, view.running.get(used.name), None, None
         if experiment is not None:
-            other = self.view.models[experiment.request.challenger]
+            other = view.models[experiment.request.challenger]
             if experiment.request.kind == "split":
                 unit, side = experiment.assigned(request.user or ranking)
                 used, teams = (other if side else used), bytes([side])
@@ -313,7 +323,7 @@ class Service:
             for item, row in zip(items, listed, strict=True):
                 item.adds = adds[row]
         name = None if experiment is None else experiment.request.name
-        shown = Shown(ranking, used.name, used.version, time.time(), ids, X, _places(order), name, teams, unit)
+        shown = Shown(ranking, used.name, used.version, self.log.now(), ids, X, _places(order), name, teams, unit)
         logged = self.log.show(shown)
         return RankAnswer(ranking, asked if teams is None else used.name, used.version, items, logged)
 
@@ -398,7 +408,7 @@ class Service:
         used = self.model(told.model)
         ids, X = self._documents(RankRequest(ids=told.ids, x=told.x), None, used)
         _finite(used.scorer.scores(X), ids)  # refuses what the ranker does not take
-        return Shown(told.ranking, used.name, used.version, time.time(), ids, X, np.arange(len(ids)))
+        return Shown(told.ranking, used.name, used.version, self.log.now(), ids, X, np.arange(len(ids)))
 
     def close_ranking(self, ranking: str, id: str | None = None) -> "Future[tuple[int, bool]]":
         """End the clicks of a ranking: it is learned now."""
@@ -411,25 +421,37 @@ class Service:
 
     def register(self, name: str, data: bytes, id: str | None = None) -> "Future[tuple[int, bool]]":
         """Add a model, or give a model a new file from which it goes on."""
-        import hashlib
-
         named = _event_id(id)
-        _check_model(name, data)
-        digest = hashlib.blake2b(data, digest_size=16).hexdigest()
-        body, done = encode({"file": digest}), Future[tuple[int, bool]]()
-        served = self.view.models.get(name)
-        if served is not None and served.ranker.n_features_in_ != ranker_of_bytes(data).n_features_in_:
-            busy = [one for one in self.view.running.values() if name in (one.request.model, one.request.challenger)]
-            if busy:
-                raise Refused(f"{name!r} takes part in {busy[0].request.name!r}: its features cannot change now", 409)
-        self.log.add(Entry(named, "model", name, None, body, done, files=(data,)))
+        features = _check_model(name, data).n_features_in_
+        body, done = encode({"file": file_digest(data), "features": features}), Future[tuple[int, bool]]()
+        self.log.add(Entry(named, "model", name, None, body, done, file=data))
         return done
 
     def change(self, kind: str, name: str, told: dict[str, Any], id: str | None = None) -> "Future[tuple[int, bool]]":
         """Promote, roll back, freeze or thaw a model, or begin or stop an experiment."""
         done: Future[tuple[int, bool]] = Future()
-        self.log.add(Entry(_event_id(id), kind, name, None, encode(told), done))
+        entry = Entry(_event_id(id), kind, name, None, encode(told), done)
+        version = told.get("version")
+        if kind in ("promote", "rollback") and version is not None and name in self.view.models:
+            with suppress(RuntimeError):  # it is shut down: the log says so
+                self._past.submit(self._add_with_file, entry, version)
+                return done
+        self.log.add(entry)
         return done
+
+    def _add_with_file(self, entry: Entry, version: int) -> None:
+        """Add an event that names a version, with the file of that version."""
+        try:
+            with closing(open_to_read(self.state.path)) as db:
+                self._past_db = db
+                known = db.execute("SELECT 1 FROM event WHERE id=?", (entry.id,)).fetchone()
+                if known is None and not self._stopping:  # an event that is sent again needs no file
+                    entry.file = file_at(db, entry.model, version)
+        except Exception as error:  # the log refuses it, and says why if the version is wrong
+            logger.warning("version %s of %r could not be rebuilt: %s", version, entry.model, error)
+        finally:
+            self._past_db = None
+            self.log.add(entry)
 
     def experiment(self, request: ExperimentRequest) -> "Future[tuple[int, bool]]":
         """Begin an experiment."""
@@ -538,6 +560,11 @@ class Service:
             found.append("the log has stopped: feedback is refused")
         elif self.log.full:
             found.append("the state could not be written: feedback is refused until it can be")
+        if self.log.stuck is not None:
+            found.append(
+                f"the models have not learned since event {self.view.seq:,} and are tried again; feedback is recorded: "
+                f"{in_one_line(self.log.stuck)}"
+            )
         if self.floor is not None:
             for served in list(self.log.course.models.values()):
                 if served.running.n and served.running.high < self.floor:
@@ -614,8 +641,8 @@ def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
     return X
 
 
-def _check_model(name: str, data: bytes) -> None:
-    """Refuse what cannot be ranked with, or not be asked for by its name."""
+def _check_model(name: str, data: bytes) -> Ranker:
+    """The ranker in a file; refused if it cannot be ranked with, or not be asked for by its name."""
     try:
         read_name(encode(name))
     except Malformed:
@@ -628,6 +655,7 @@ def _check_model(name: str, data: bytes) -> None:
         Scorer(ranker)
     except RankwiseError as error:
         raise DataError(f"the model {name!r} cannot be served: {error}") from error
+    return ranker
 
 
 def _preconditions(served: Served) -> list[str]:

@@ -3,51 +3,49 @@
 Tables: ``event`` is the log, ``shown`` what rankings showed, ``outcome`` when they were clicked and
 closed (apart, so that a row with features is written once), ``unit`` who took part in a split, ``file`` model files by
 digest, ``snapshot`` the state of all models after some event, ``version`` what was recorded under a note. The schema
-has a number (``user_version``), and older files are brought up to date when they are opened.
+has a number (``user_version``).
 
-Every event carries a digest of its content and the chain of all digests before it, so that a lost, changed or
-reordered event is found. A mark beside the file says how far events were acknowledged; a file that ends earlier has
-lost its tail.
+Everything that learning reads has a digest. An event carries the digest of its body, and in ``reads`` that of what it
+makes the models read besides: the ranking that it closes with its clicks, or a model file. The chain of an event covers
+all of its columns and the chain before it. :func:`read_events` compares all of this while it reads, so a replay gives
+the right bits or names the event at which it cannot. A mark beside the file says how far events were acknowledged; a
+file that ends earlier has lost its tail.
 """
 
 import hashlib
 import os
 import sqlite3
+import stat
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
-from rankwise._errors import FileFormatError, RankwiseError
+from rankwise._errors import FileFormatError, RankwiseError, in_one_line
+from rankwise.serve.structs import pack
 
-# one step a version of the schema; a file of version n has had the first n
-MIGRATIONS = (
-    """
+VERSION = 3
+SCHEMA = """
     CREATE TABLE event(
         seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL, ranking TEXT,
-        body BLOB, digest BLOB NOT NULL, chain BLOB NOT NULL, at REAL NOT NULL);
+        body BLOB, digest BLOB NOT NULL, reads BLOB, chain BLOB NOT NULL, at REAL NOT NULL);
     CREATE TABLE shown(
-        id TEXT PRIMARY KEY, model TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
+        id TEXT PRIMARY KEY, digest BLOB NOT NULL, model TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
         documents INTEGER NOT NULL, ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL,
         place BLOB NOT NULL, experiment TEXT, teams BLOB);
     CREATE TABLE outcome(ranking TEXT PRIMARY KEY, clicked REAL, closed INTEGER) WITHOUT ROWID;
     CREATE TABLE file(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
-    CREATE TABLE snapshot(seq INTEGER PRIMARY KEY, body BLOB NOT NULL, at REAL NOT NULL);
+    CREATE TABLE snapshot(seq INTEGER PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL, at REAL NOT NULL);
     CREATE TABLE version(model TEXT, seq INTEGER, digest TEXT, at REAL, note TEXT, PRIMARY KEY(model, seq));
     CREATE TABLE fact(name TEXT PRIMARY KEY, value);
-    """,
-    """
     CREATE INDEX clicks_of_ranking ON event(ranking) WHERE kind = 'clicks';
-    CREATE INDEX event_of_model ON event(model) WHERE kind = 'model';
+    CREATE INDEX event_with_file ON event(kind) WHERE kind IN ('model', 'promote', 'rollback');
     CREATE INDEX outcome_waiting ON outcome(clicked) WHERE closed IS NULL;
     CREATE INDEX shown_at ON shown(at);
-    """,
-    """
     CREATE TABLE unit(unit INTEGER PRIMARY KEY);
-    """,
-)
+    """
 
 # Bytes of a page of a new file, and of the write-ahead log before they go into the file. Rankings with many features
 # take several pages: large ones cost less CPU, and no more for single events.
@@ -55,6 +53,11 @@ _PAGE, _CHECKPOINT = 16_384, 16 << 20
 _MARK = struct.Struct("<8sQ")
 _MAGIC = b"rankwise"
 _TAIL = 1_000  # events at the end of the log that are checked whenever a file is opened
+_OURS = 1 << 62  # the byte that is locked: far behind all content, and none of those that SQLite locks
+_CLOSES = ("grades", "close")
+# what SQLite says of a file that is not as it was written; anything else is a matter of the system
+_DAMAGE = {"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_ERROR", "SQLITE_SCHEMA", "SQLITE_MISMATCH"}
+_DAMAGE |= {"SQLITE_TOOBIG", "SQLITE_CONSTRAINT", "SQLITE_RANGE"}
 
 
 class StateLocked(RankwiseError):  # noqa: N818  a refusal, in one sentence
@@ -65,16 +68,151 @@ class StateDamaged(FileFormatError):  # noqa: N818
     """The state is not what was acknowledged; the message says from where on."""
 
 
-def digest_of(*parts: bytes | str | None) -> bytes:
-    """16 bytes that identify the parts, with their boundaries."""
-    encoded = (part.encode() if isinstance(part, str) else part for part in parts)
-    whole = b"".join(b"-" if data is None else b"%d:%b" % (len(data), data) for data in encoded)
-    return hashlib.blake2b(whole, digest_size=16).digest()
+# --------------------------------------------------------------------------------------------------- digests
 
 
-def chained(before: bytes, digest: bytes) -> bytes:
-    """The chain after one more event."""
-    return hashlib.blake2b(before + digest, digest_size=16).digest()
+def digest_of(*parts: object) -> bytes:
+    """16 bytes that identify the parts: values of columns, with their kinds, boundaries and content."""
+    return hashlib.blake2b(pack(parts), digest_size=16).digest()
+
+
+def file_digest(data: bytes) -> str:
+    """The name under which a model file is kept."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+class ShownRow(NamedTuple):
+    """What a ranking showed, as it is stored."""
+
+    id: str
+    model: str
+    version: int
+    at: float
+    documents: int
+    ids: bytes
+    wide: int
+    x: bytes
+    place: bytes
+    experiment: str | None
+    teams: bytes | None
+
+
+class Event(NamedTuple):
+    """An event that is as it was written, with the ranking that it closes and the clicks on it."""
+
+    seq: int
+    kind: str
+    model: str
+    ranking: str | None
+    body: bytes
+    reads: bytes | None
+    shown: ShownRow | None
+    clicks: list[bytes]
+
+
+_SHOWN = ", ".join(ShownRow._fields)
+_READ = f"""
+    SELECT e.seq, e.id, e.kind, e.model, e.ranking, e.body, e.digest, e.reads, e.chain, e.at,
+        s.digest, {", ".join(f"s.{name}" for name in ShownRow._fields)}
+    FROM event e LEFT JOIN shown s ON e.kind IN {_CLOSES} AND s.id = e.ranking
+    WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq"""
+
+
+def insert_row(db: sqlite3.Connection, row: ShownRow) -> None:
+    """Write what a ranking showed with its digest, unless it is there."""
+    marks = ",".join("?" * (len(row) + 1))
+    db.execute(f"INSERT OR IGNORE INTO shown(digest, {_SHOWN}) VALUES({marks})", (digest_of(*row), *row))
+
+
+def reads_of(db: sqlite3.Connection, ranking: str | None) -> bytes:
+    """The digest of what closing a ranking makes the models read: what was shown, and all clicks in their order."""
+    (shown,) = db.execute("SELECT digest FROM shown WHERE id=?", (ranking,)).fetchone()
+    clicks = db.execute("SELECT digest FROM event WHERE ranking=? AND kind='clicks' ORDER BY seq", (ranking,))
+    return digest_of(shown, *(one for (one,) in clicks))
+
+
+def read_events(db: sqlite3.Connection, after: int, to: int, compacted: int = 0) -> Iterator[Event]:
+    """The events after ``after`` up to ``to``, each compared with its digests and with the chain.
+
+    Parameters
+    ----------
+    db : sqlite3.Connection
+        A state.
+    after, to : int
+        The event before the first, and the last.
+    compacted : int, default=0
+        Up to this event the bodies, and the rankings that were closed, may be gone.
+
+    Yields
+    ------
+    Event
+        The next event.
+
+    Raises
+    ------
+    StateDamaged
+        With the first event that is not as it was written.
+    """
+    chain, expected = chain_at(db, after), after
+    for seq, id, kind, model, ranking, body, digest, reads, stored, at, shown_digest, *columns in db.execute(
+        _READ, (after, to)
+    ):
+        expected += 1
+        gone = body is None and seq <= compacted
+        chain = digest_of(chain, id, kind, model, ranking, digest, reads, at)
+        if seq != expected or stored != chain or not (gone or digest_of(body) == digest):
+            raise damaged_at(db, expected)
+        shown, clicks = None, []
+        if kind in _CLOSES and not gone:
+            clicks = _clicks_on(db, ranking, seq) if kind == "close" else []
+            shown = ShownRow(*columns)
+            intact = shown_digest == digest_of(*shown)
+            if not intact or reads != digest_of(shown_digest, *(one for one, _ in clicks)):
+                raise damaged_at(db, expected)
+        yield Event(seq, kind, model, ranking, body, reads, shown, [one for _, one in clicks])
+    if expected != to:
+        raise damaged_at(db, expected + 1)
+
+
+def _clicks_on(db: sqlite3.Connection, ranking: str, before: int) -> list[tuple[bytes, bytes]]:
+    """(digest, body) of the clicks on a ranking."""
+    asked = "SELECT digest, body FROM event WHERE ranking=? AND kind='clicks' AND seq<? ORDER BY seq"
+    found = db.execute(asked, (ranking, before)).fetchall()
+    return [(digest if digest_of(body) == digest else b"", body) for digest, body in found]
+
+
+def chain_at(db: sqlite3.Connection, seq: int) -> bytes:
+    """The chain after an event."""
+    row = db.execute("SELECT chain FROM event WHERE seq=?", (seq,)).fetchone()
+    if row is None and seq:
+        raise damaged_at(db, seq)
+    return b"" if row is None else row[0]
+
+
+def damaged_at(db: sqlite3.Connection, seq: int) -> StateDamaged:
+    """The error for an event, or what it makes the models read, that is not as it was written."""
+    path = db.execute("PRAGMA database_list").fetchone()[2]
+    return StateDamaged(
+        f"{path} is damaged at event {seq:,}: the event, or the ranking that it closes, is missing or was changed; "
+        f"the {seq - 1:,} events before it are intact (`rankwise replay --to {seq - 1}` rebuilds the model up to there)"
+    )
+
+
+def fact(db: sqlite3.Connection, name: str, default: Any = None) -> Any:
+    """A fact about the file."""
+    row = db.execute("SELECT value FROM fact WHERE name=?", (name,)).fetchone()
+    return default if row is None else row[0]
+
+
+def compacted(db: sqlite3.Connection) -> int:
+    """The event up to which the log was replaced by a snapshot; 0 if it was not."""
+    found = fact(db, "compacted", 0)
+    if not isinstance(found, int) or found < 0:
+        raise StateDamaged(f"the state is damaged: it was compacted up to event {found!r:.40}")
+    return found
+
+
+# --------------------------------------------------------------------------------------------------- the file
 
 
 class StateFile:
@@ -83,7 +221,7 @@ class StateFile:
     Parameters
     ----------
     path : str or path
-        The file; it is made if it is not there.
+        The file; it is made, for its owner alone to read, if it is not there.
     accept_loss : bool, default=False
         Go on from what is left where acknowledged events are missing at the end.
 
@@ -96,180 +234,266 @@ class StateFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, accept_loss: bool = False) -> None:
-        self.path = Path(path)
+        # links are followed: the -wal of SQLite, the mark and the lock belong to the file, not to a name of it
+        self.path = Path(os.path.realpath(path))
+        self.seq, self.chain = 0, b""
         if not self.path.parent.is_dir():
             raise RankwiseError(f"the folder of the state is not there: {self.path.parent}")
-        self._lock = _lock(self.path)
+        self._held = ExitStack()
         try:
-            self.db = connect(self.path)
+            _own(self.path, self._held)
+            self._inode = _inode(os.stat(self.path))
             with named(self.path):
-                migrate(self.db, self.path)
-                self.seq, self.chain = self._end()
-                check_events(self.db, self.path, max(0, self.seq - _TAIL))
-            self._check_mark(accept_loss)
+                # Looked at before it may be written: the last connection that closes puts the -wal into the file, and
+                # a -wal that belongs to another file would destroy it.
+                with closing(_reading(self.path)) as db:
+                    is_new = check_schema(db, self.path)
+                    if not is_new:
+                        check_tail(db, self.path, 0 if accept_loss else read_mark(self.path), _TAIL)
+                self.db = self._held.enter_context(closing(connect(self.path)))
+                if is_new:
+                    self.db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
+                self.resume()
+                self._mark = self._held.enter_context(_open_private(_mark_path(self.path)))
+                self.acknowledge()
         except BaseException:
             self.close()
             raise
 
-    def _end(self) -> tuple[int, bytes]:
+    def resume(self) -> None:
+        """Read the end of the log again, after a commit whose outcome is unknown."""
         row = self.db.execute("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1").fetchone()
-        return (0, b"") if row is None else (row[0], row[1])
-
-    def _check_mark(self, accept_loss: bool) -> None:
-        """Refuse a file that ends before what was acknowledged."""
-        self._lock.seek(0)
-        found = self._lock.read(_MARK.size)
-        acknowledged = _MARK.unpack(found)[1] if len(found) == _MARK.size and found.startswith(_MAGIC) else 0
-        if acknowledged > self.seq and not accept_loss:
-            raise StateDamaged(
-                f"{self.path} has lost its tail: it ends at event {self.seq:,}, and {acknowledged:,} were "
-                "acknowledged; put back its -wal file or a backup, or accept the loss by --accept-loss"
-            )
-        self.acknowledge()
+        self.seq, self.chain = (0, b"") if row is None else (row[0], row[1])
 
     def acknowledge(self) -> None:
         """Mark that everything so far was acknowledged; the operating system keeps the mark if we are killed."""
-        self._lock.seek(0)
-        self._lock.write(_MARK.pack(_MAGIC, self.seq))
-        self._lock.flush()
+        self._mark.seek(0)
+        self._mark.write(_MARK.pack(_MAGIC, self.seq))
 
     @contextmanager
     def transaction(self, durable: bool) -> Iterator[sqlite3.Connection]:
         """A transaction: durable ones are on the disk when the block has ended, the others soon after."""
-        self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-        self.db.execute("BEGIN IMMEDIATE")
+        if _inode(os.stat(self.path)) != self._inode:  # raises an OSError where there is no file
+            raise OSError(f"{self.path} was replaced while the service uses it: stop the service, and put it back")
         before = self.seq, self.chain
         try:
+            self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self.db.execute("BEGIN IMMEDIATE")
             yield self.db
             self.db.execute("COMMIT")
         except BaseException:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
             self.seq, self.chain = before
+            with suppress(sqlite3.Error):  # SQLite has rolled back already, or cannot: `resume` reads how it ended
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
             raise
 
-    def append(self, id: str, kind: str, model: str, ranking: str | None, body: bytes, digest: bytes, at: float) -> int:
+    def append(
+        self, id: str, kind: str, model: str, ranking: str | None, body: bytes, reads: bytes | None, at: float
+    ) -> int:
         """Write one event inside of a transaction; its place in the log."""
-        self.chain = chained(self.chain, digest)
+        digest = digest_of(body)
+        self.chain = digest_of(self.chain, id, kind, model, ranking, digest, reads, at)
         self.seq += 1
         self.db.execute(
-            "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?)",
-            (self.seq, id, kind, model, ranking, body, digest, self.chain, at),
+            "INSERT INTO event VALUES(?,?,?,?,?,?,?,?,?,?)",
+            (self.seq, id, kind, model, ranking, body, digest, reads, self.chain, at),
         )
         return self.seq
 
-    def resume(self) -> None:
-        """Read the end of the log again, after a commit whose outcome is unknown."""
-        self.seq, self.chain = self._end()
-
     def keep_file(self, data: bytes) -> str:
         """Keep a model file, inside of a transaction; its digest."""
-        digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+        digest = file_digest(data)
         self.db.execute("INSERT OR IGNORE INTO file VALUES(?,?)", (digest, data))
         return digest
 
     def close(self) -> None:
         """Close the file and let others have it."""
-        if hasattr(self, "db"):
-            self.db.close()
-        self._lock.close()
+        self._held.close()
 
 
 # --------------------------------------------------------------------------------------------------- opening
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """A connection in WAL mode, which makes the file where it is not there."""
-    with named(path):
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=10)
-        db.execute(f"PRAGMA page_size={_PAGE}")
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT // _PAGE}")
-        db.execute("PRAGMA synchronous=FULL")
-        db.execute("PRAGMA temp_store=MEMORY")
+    """A connection in WAL mode."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=10)
+    db.execute(f"PRAGMA page_size={_PAGE}")
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT // _PAGE}")
+    db.execute("PRAGMA synchronous=FULL")
+    db.execute("PRAGMA temp_store=MEMORY")
     return db
 
 
 def open_to_read(path: str | os.PathLike[str]) -> sqlite3.Connection:
-    """A connection that only reads, while a service may be running on the file."""
-    path = Path(path)
-    if not path.is_file():
-        raise RankwiseError(f"no such state: {path}")
+    """A connection that only reads, while a service may be running on the file; it sees the state of one moment."""
+    if not os.path.isfile(path):
+        raise RankwiseError(f"no such state: {os.fspath(path)}")
+    path = Path(os.path.realpath(path))
     with named(path):
-        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=10)
-        found = db.execute("PRAGMA user_version").fetchone()[0]
-        if not 0 < found <= len(MIGRATIONS):
-            raise FileFormatError(f"{path} is no state of this version: its schema is {found}")
+        db = _reading(path)
+        try:
+            if check_schema(db, path):
+                raise FileFormatError(f"{path} is not the state of a service: it is an empty file")
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write, in a transaction: what others write or remove meanwhile stays unseen."""
+    where = f"{path.as_uri()}?mode=ro"
+    db = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
+    db.execute("PRAGMA temp_store=MEMORY")
+    db.execute("BEGIN")
     return db
 
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Errors of SQLite as one sentence with the name of the file."""
+    """Errors of SQLite and of the system as one sentence with the name of the file."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "unable to open" in str(error):
-            raise RankwiseError(f"{path} cannot be opened: {error}") from error
-        raise StateDamaged(f"{path} is damaged or no state of a service: {error}") from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+        if isinstance(error, sqlite3.DatabaseError) and any(code.startswith(one) for one in _DAMAGE):
+            raise StateDamaged(
+                f"{path} is damaged, or is not the state of a service: {in_one_line(error)}{_about_wal(path)}"
+            ) from error
+        raise RankwiseError(f"{path} cannot be read or written: {in_one_line(error)}") from error
+    except UnicodeDecodeError as error:  # what SQLite says of a damaged name is not always text
+        raise StateDamaged(f"{path} is damaged: it holds a name that is not text{_about_wal(path)}") from error
+    except OSError as error:
+        raise RankwiseError(f"{path} cannot be read or written: {error.strerror or error}") from error
 
 
-def migrate(db: sqlite3.Connection, path: Path) -> None:
-    """Bring the schema up to date, each step in a transaction of its own."""
+@contextmanager
+def named_by(db: sqlite3.Connection) -> Iterator[None]:
+    """:func:`named` for the file of a connection."""
+    with named(Path(db.execute("PRAGMA database_list").fetchone()[2])):
+        yield
+
+
+def _about_wal(path: Path) -> str:
+    """What to do if a backup was put back beside the -wal of the file that it replaced."""
+    wal = Path(f"{path}-wal")
+    if not wal.exists() or not wal.stat().st_size:
+        return ""
+    return f"; if this is a restored backup, remove {wal} and {path}-shm, which belong to the file that it replaced"
+
+
+def check_schema(db: sqlite3.Connection, path: Path) -> bool:
+    """Raise an error for a file that is not a state, or that another version wrote; whether it is empty."""
     found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found > len(MIGRATIONS):
+    if found > VERSION:
         raise FileFormatError(f"{path} was written by a newer rankwise (schema {found}): install that one")
+    if 0 < found < VERSION:
+        raise FileFormatError(
+            f"{path} was written by an older rankwise (schema {found}, this version has {VERSION}): with that one "
+            "write its models to files (`rankwise replay`), and begin a new state with them"
+        )
     if found == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise FileFormatError(f"{path} is an SQLite file of something else: give another place for the state")
-    for number in range(found, len(MIGRATIONS)):
-        db.executescript(f"BEGIN; {MIGRATIONS[number]} PRAGMA user_version={number + 1}; COMMIT;")
+    return bool(found == 0)
 
 
-def check_events(db: sqlite3.Connection, path: Path, after: int = 0) -> int:
-    """Check that no event after ``after`` is missing, changed or moved; how many were checked.
+def check_tail(db: sqlite3.Connection, path: Path, acknowledged: int, tail: int | None = None) -> int:
+    """Check the last events (None: all), and that none that was acknowledged is missing behind them; the last event.
 
     Raises
     ------
     StateDamaged
-        With the first event that is not as it was written.
+        If they are not as they were written.
     """
-    row = db.execute("SELECT chain FROM event WHERE seq=?", (after,)).fetchone()
-    before, expected = (row[0] if row else b""), after
-    for seq, id, kind, model, ranking, body, digest, chain in db.execute(
-        "SELECT seq, id, kind, model, ranking, body, digest, chain FROM event WHERE seq>? ORDER BY seq", (after,)
-    ):
-        expected += 1
-        before = chained(before, digest)
-        intact = seq == expected and chain == before
-        # the body of a compacted event is gone, and its digest stays
-        if not intact or (body is not None and digest != digest_of(id, kind, model, ranking, body)):
-            raise StateDamaged(
-                f"{path} is damaged at event {expected:,}: it is missing or was changed; {expected - 1:,} events "
-                "before it are intact (`rankwise replay --to` remakes the model up to there)"
-            )
-    return expected - after
-
-
-def fact(db: sqlite3.Connection, name: str, default: Any = None) -> Any:
-    """A fact about the file."""
-    row = db.execute("SELECT value FROM fact WHERE name=?", (name,)).fetchone()
-    return default if row is None else row[0]
-
-
-def _lock(path: Path) -> Any:
-    """An exclusive lock beside the file; refused while another process has it."""
-    file = open(f"{path}.lock", "r+b" if os.path.exists(f"{path}.lock") else "w+b", buffering=0)  # noqa: SIM115
+    (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
     try:
-        if sys.platform == "win32":
-            import msvcrt
+        for _ in read_events(db, 0 if tail is None else max(0, last - tail), last, compacted(db)):
+            pass
+    except StateDamaged as error:
+        raise StateDamaged(f"{error}{_about_wal(path)}") from None
+    if acknowledged > last:
+        raise StateDamaged(
+            f"{path} has lost its tail: it ends at event {last:,}, and {acknowledged:,} were acknowledged; put back "
+            f"its -wal file or a backup, or accept the loss by --accept-loss{_about_wal(path)}"
+        )
+    return int(last)
 
-            file.seek(1 << 20)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise StateLocked(f"{path} is in use by another service: one process owns a state") from error
-    return file
+def _mark_path(path: Path) -> Path:
+    return Path(f"{path}.mark")
+
+
+def read_mark(path: Path) -> int:
+    """The last event that is known to have been acknowledged; 0 where nothing is known."""
+    try:
+        found = _mark_path(path).read_bytes()[: _MARK.size]
+    except OSError:
+        return 0
+    return int(_MARK.unpack(found)[1]) if len(found) == _MARK.size and found.startswith(_MAGIC) else 0
+
+
+# --------------------------------------------------------------------------------------------------- one owner
+
+# Files that this process owns. Closing any descriptor of a file drops all POSIX locks of the process on it, those of
+# SQLite among them: a file that we own already must not be opened again to find that out.
+_owned: set[tuple[int, int]] = set()
+
+
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _own(path: Path, held: ExitStack) -> None:
+    """Own a state until ``held`` is closed, or raise an error.
+
+    The lock is on the file, not on a name: it holds whatever links lead to the file and whatever is removed beside it.
+    """
+    with suppress(FileNotFoundError):
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise RankwiseError(f"the state must be a file, got {path}, which is a folder or a device")
+        if _inode(status) in _owned:
+            raise _locked(path)
+    with named(path):
+        file = held.enter_context(_open_private(path))
+        status = os.fstat(file.fileno())
+        try:
+            _take_lock(file, path, held)
+        except (BlockingIOError, PermissionError) as error:
+            raise _locked(path) from error
+    if status.st_nlink > 1:
+        raise RankwiseError(
+            f"{path} has {status.st_nlink} names (hard links), and SQLite keeps what it writes beside one of them: "
+            "remove the others, or copy the file"
+        )
+    _owned.add(_inode(status))
+    held.callback(_owned.discard, _inode(status))
+
+
+def _locked(path: Path) -> StateLocked:
+    return StateLocked(f"{path} is in use by another service: one process owns a state")
+
+
+def _open_private(path: Path) -> IO[bytes]:
+    """Open a file to read and write; a new one is for its owner alone."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    return open(os.open(path, flags, 0o600), "r+b", buffering=0)
+
+
+def _take_lock(file: IO[bytes], path: Path, held: ExitStack) -> None:
+    """Lock one byte of the state, which SQLite does not use, until the file is closed."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(_OURS)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        return
+    import fcntl
+
+    wanted = getattr(fcntl, "F_OFD_SETLK", None)  # a lock of the descriptor: no other close drops it
+    if wanted is not None:
+        fcntl.fcntl(file, wanted, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _OURS, 1, 0))
+    else:  # a system that has only locks of whole files, which would keep out SQLite, too
+        fcntl.flock(held.enter_context(_open_private(_mark_path(path))), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -253,6 +253,7 @@ def decoder(kind: Any) -> Any:
 
 Malformed, Invalid = msgspec.DecodeError, msgspec.ValidationError  # no JSON; JSON that is not the struct
 encode = msgspec.json.Encoder().encode
+pack = msgspec.msgpack.Encoder().encode  # any values as bytes from which they could be read: for digests
 read_rank = decoder(RankRequest).decode
 read_feedback = decoder(Feedback).decode
 read_many_feedback = decoder(Annotated[list[Feedback], Meta(max_length=MOST_EVENTS)]).decode

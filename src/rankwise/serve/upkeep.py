@@ -1,15 +1,25 @@
 """The upkeep of a state: copies, checks, forgetting what is not needed, compaction."""
 
-import hashlib
 import os
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from rankwise._errors import RankwiseError
-from rankwise.serve.course import Course
-from rankwise.serve.statefile import StateDamaged, StateFile, check_events, fact, named, open_to_read
+from rankwise.serve.course import Course, snapshot_digest
+from rankwise.serve.statefile import (
+    ShownRow,
+    StateDamaged,
+    StateFile,
+    check_tail,
+    compacted,
+    digest_of,
+    file_digest,
+    named,
+    open_to_read,
+    read_mark,
+)
 from rankwise.serve.structs import read_any
 
 
@@ -29,21 +39,19 @@ def backup(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> int:
         The last event of the copy.
     """
     if Path(to).exists():
-        raise RankwiseError(f"{to} is there already: give another name for the copy")
-    source = open_to_read(path)
+        raise RankwiseError(f"{to} already exists: give another name for the copy")
     beside = Path(f"{to}.part")
-    beside.unlink(missing_ok=True)
-    target = sqlite3.connect(beside)
-    try:
-        with named(Path(path)):
-            source.backup(target, pages=2_000)
-            last = target.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()[0]
-        target.close()
-        os.replace(beside, to)
-    finally:
-        target.close()
-        source.close()
-        beside.unlink(missing_ok=True)
+    with closing(open_to_read(path)) as source, named(beside):
+        try:
+            beside.unlink(missing_ok=True)
+            # for its owner alone: it says what users saw and did
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with closing(sqlite3.connect(beside)) as target:
+                source.backup(target)
+                (last,) = target.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
+            os.replace(beside, to)
+        finally:
+            beside.unlink(missing_ok=True)
     return int(last)
 
 
@@ -56,7 +64,7 @@ def expire(state: StateFile, older_than: float, now: float | None = None) -> int
 
 
 def check(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Check a whole state: SQLite's own check, every event, every model file.
+    """Check a whole state: SQLite's own check, every event, and everything that learning reads.
 
     Parameters
     ----------
@@ -73,23 +81,76 @@ def check(path: str | os.PathLike[str]) -> dict[str, int]:
     StateDamaged
         If anything is not as it was written.
     """
-    db = open_to_read(path)
-    try:
-        with named(Path(path)):
-            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise StateDamaged(f"{path} is damaged: {found}")
-            events = check_events(db, Path(path))
-            files = 0
-            for digest, data in db.execute("SELECT digest, data FROM file"):
-                if hashlib.blake2b(data, digest_size=16).hexdigest() != digest:
-                    raise StateDamaged(f"{path} is damaged: the model file {digest} is not what was stored")
-                files += 1
-            (rankings,) = db.execute("SELECT count(*) FROM shown").fetchone()
-            (snapshots,) = db.execute("SELECT count(*) FROM snapshot").fetchone()
-    finally:
-        db.close()
-    return {"events": events, "rankings": rankings, "files": files, "snapshots": snapshots}
+    path = Path(os.path.realpath(path))
+    acknowledged = read_mark(path)  # before the moment that is looked at
+    with closing(open_to_read(path)) as db, named(path):
+        (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+        if found != "ok":
+            raise StateDamaged(f"{path} is damaged: {' '.join(str(found).split()):.200}")
+        events = check_tail(db, path, acknowledged)
+        return {"events": events, **_check_rest(db, path)}
+
+
+# (what is wrong, a query that finds the first such ranking): rankings are closed as the events say
+_OUTCOMES = (
+    (
+        "is closed by an event, and its outcome says otherwise",
+        "SELECT e.ranking FROM event e LEFT JOIN outcome o ON o.ranking = e.ranking "
+        "WHERE e.kind IN ('grades', 'close') AND o.closed IS NOT e.seq",
+    ),
+    (
+        "is not closed by the event that its outcome names",
+        "SELECT o.ranking FROM outcome o LEFT JOIN event e ON e.seq = o.closed "
+        "WHERE o.closed IS NOT NULL AND (e.ranking IS NOT o.ranking OR e.kind NOT IN ('grades', 'close'))",
+    ),
+    (
+        "has clicks that are missing, or that nobody waits for",
+        "SELECT e.ranking FROM event e LEFT JOIN outcome o ON o.ranking = e.ranking "
+        "WHERE e.kind = 'clicks' AND (o.ranking IS NULL OR (o.closed IS NULL AND e.body IS NULL))",
+    ),
+)
+
+
+def _check_rest(db: sqlite3.Connection, path: Path) -> dict[str, int]:
+    """Check everything besides the events; counts of what is intact."""
+    for wrong, query in _OUTCOMES:
+        row = db.execute(f"{query} LIMIT 1").fetchone()
+        if row is not None:
+            raise StateDamaged(f"{path} is damaged: the ranking {row[0]!r:.80} {wrong}")
+    # those that an event has closed were read with the event
+    unread = db.execute(
+        f"SELECT digest, {', '.join(ShownRow._fields)} FROM shown "
+        "WHERE id NOT IN (SELECT ranking FROM outcome WHERE closed IS NOT NULL)"
+    )
+    for digest, *row in unread:
+        if digest != digest_of(*row):
+            raise StateDamaged(f"{path} is damaged: the ranking {row[0]!r:.80} is not what was shown")
+    kept = set()
+    for digest, data in db.execute("SELECT digest, data FROM file"):
+        if not isinstance(data, bytes) or file_digest(data) != digest:
+            raise StateDamaged(f"{path} is damaged: the model file {digest!s:.40} is not what was stored")
+        kept.add(digest)
+    snapshots = db.execute("SELECT seq, digest, body FROM snapshot").fetchall()
+    for seq, digest, body in snapshots:
+        if digest != snapshot_digest(db, seq, body):
+            raise StateDamaged(f"{path} is damaged: the snapshot after event {seq!s:.20} is not what was stored")
+    first = compacted(db)
+    if first and first not in [seq for seq, _, _ in snapshots]:
+        raise StateDamaged(f"{path} is damaged: the snapshot that replaced {first:,} events is missing")
+    missing = _needed(db) - kept
+    if missing:
+        raise StateDamaged(f"{path} is damaged: the model file {min(missing)} is missing")
+    (rankings,) = db.execute("SELECT count(*) FROM shown").fetchone()
+    return {"rankings": rankings, "files": len(kept), "snapshots": len(snapshots)}
+
+
+def _needed(db: sqlite3.Connection) -> set[str]:
+    """The digests of the files that a replay may read."""
+    models = [one for (body,) in db.execute("SELECT body FROM snapshot") for one in read_any(body)["models"].values()]
+    found = {one["file"] for one in models} | {one["pinned"][1] for one in models if one["pinned"] is not None}
+    with_file = "kind IN ('model', 'promote', 'rollback') AND reads IS NOT NULL AND seq > ?"
+    rows = db.execute(f"SELECT reads FROM event WHERE {with_file}", (compacted(db),))
+    return found | {reads.hex() for (reads,) in rows}
 
 
 def forget_snapshots(state: StateFile, keep: int = 2) -> None:
@@ -97,20 +158,12 @@ def forget_snapshots(state: StateFile, keep: int = 2) -> None:
     with state.transaction(durable=False) as db:
         db.execute(
             "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT ?) AND seq<>?",
-            (keep, fact(db, "compacted", 0)),
+            (keep, compacted(db)),
         )
-        kept = {one for (body,) in db.execute("SELECT body FROM snapshot") for one in _files_in(read_any(body))}
-        for (body,) in db.execute("SELECT body FROM event WHERE kind='model' AND body IS NOT NULL"):
-            kept.add(read_any(body)["file"])
+        needed = _needed(db)
         for (digest,) in db.execute("SELECT digest FROM file").fetchall():
-            if digest not in kept:
+            if digest not in needed:
                 db.execute("DELETE FROM file WHERE digest=?", (digest,))
-
-
-def _files_in(snapshot: Any) -> list[str]:
-    """The digests of the files that a snapshot needs."""
-    models = snapshot["models"].values()
-    return [one["file"] for one in models] + [one["pinned"][1] for one in models if one["pinned"] is not None]
 
 
 def compact(state: StateFile) -> dict[str, int]:
@@ -126,20 +179,20 @@ def compact(state: StateFile) -> dict[str, int]:
     dict of str to int
         What was removed.
     """
-    course = Course.at(state.db)
-    course.snapshot(state, "compaction", time.time())
-    with state.transaction(durable=True) as db:
-        db.execute("INSERT OR REPLACE INTO fact VALUES('compacted', ?)", (course.seq,))
-        events = db.execute(
-            "UPDATE event SET body=NULL WHERE body IS NOT NULL AND seq<=? AND "
-            "(ranking IS NULL OR ranking IN (SELECT ranking FROM outcome WHERE closed IS NOT NULL))",
-            (course.seq,),
-        ).rowcount
-        # the outcome stays, so that a late event is refused for the right reason
-        rankings = db.execute(
-            "DELETE FROM shown WHERE id IN (SELECT ranking FROM outcome WHERE closed<=?)", (course.seq,)
-        ).rowcount
-    forget_snapshots(state, keep=1)
-    state.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    state.db.execute("VACUUM")
+    with named(state.path):
+        course = Course.at(state.db)
+        course.snapshot(state, "compaction", time.time())
+        closed = "SELECT ranking FROM outcome WHERE closed<=?"
+        with state.transaction(durable=True) as db:
+            db.execute("INSERT OR REPLACE INTO fact VALUES('compacted', ?)", (course.seq,))
+            events = db.execute(
+                "UPDATE event SET body=NULL WHERE body IS NOT NULL AND seq<=? "
+                f"AND (ranking IS NULL OR ranking IN ({closed}))",
+                (course.seq, course.seq),
+            ).rowcount
+            # the outcome stays: a late event is refused for the right reason
+            rankings = db.execute(f"DELETE FROM shown WHERE id IN ({closed})", (course.seq,)).rowcount
+        forget_snapshots(state, keep=1)
+        state.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        state.db.execute("VACUUM")
     return {"events": events, "rankings": rankings}
