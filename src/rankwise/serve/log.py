@@ -424,7 +424,7 @@ class Log:
 
     def _await_outcome(self, db: sqlite3.Connection, ranking: str) -> None:
         """Close a ranking at the end of the window, which begins now unless it has begun."""
-        at = time.time()
+        at = self.now()
         if db.execute("INSERT OR IGNORE INTO outcome VALUES(?,?,NULL)", (ranking, at)).rowcount:
             self._windows.append((at, ranking))
 
