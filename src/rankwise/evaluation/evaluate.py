@@ -517,8 +517,8 @@ def _open(queries: Any, scores: Any, qid: Any, group: Any) -> tuple[Any, Any]:
     """Turn whatever was given into judged queries and scores."""
     if hasattr(queries, "predict") and not hasattr(scores, "predict"):
         raise DataError(
-            f"the first argument must be judged queries or their labels, got {type(queries).__name__}, which has predict: "
-            "evaluate(queries, model)"
+            f"the first argument must be judged queries or their labels, got {type(queries).__name__}, which has "
+            "predict: evaluate(queries, model)"
         )
     if isinstance(queries, (str, PathLike)) and isdir(queries):
         queries = Parts(queries)
