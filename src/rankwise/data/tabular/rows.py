@@ -150,7 +150,8 @@ def text_as_feature(name: str, found: str) -> str:
     """The message about a column of texts without another role."""
     return (
         f"column {name!r} holds {found}, and feature columns must be numeric: leave the column out by "
-        f"ignore=[{name!r}], take it for the documents' ids by docid={name!r}, or make features of it by a FeatureBuilder"
+        f"ignore=[{name!r}], take it for the documents' ids by docid={name!r}, or make features of it by a "
+        "FeatureBuilder"
     )
 
 
