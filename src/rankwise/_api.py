@@ -155,8 +155,8 @@ def compare(
         - the file of a saved ranker.
     data : Queries, RawTable, sequence of folds, str or path-like
         Queries, or a file of them, which are divided by query; folds, each (train, validation, test) or (train, test);
-        or a folder of folds, see :func:`read_folds`. Of a table with words, dates or gaps, as :func:`read_columns` opens
-        it, a :class:`FeatureBuilder` makes features in every fold, learned from the training part of that fold alone.
+        or a folder of folds, see :func:`read_folds`. Of a table with words, dates or gaps, as :func:`read_columns`
+        opens it, a :class:`FeatureBuilder` makes features in every fold, learned from its training part alone.
     measures : str, Measure or list of them, default=("nDCG@10",)
         The measures to report, see :func:`evaluate`.
     folds : int, default=None

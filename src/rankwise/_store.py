@@ -323,8 +323,8 @@ def _refuse_foreign(name: str) -> None:
     # the length of a header has zero bytes, which text does not
     if known is None and b"\0" not in head:
         raise FileFormatError(
-            f"{name} is text, expected a rankwise file, as save() writes it: read_table, read_letor and read_columns read "
-            "data, read_model reads models of other tools"
+            f"{name} is text, expected a rankwise file, as save() writes it: read_table, read_letor and read_columns "
+            "read data, read_model reads models of other tools"
         )
 
 

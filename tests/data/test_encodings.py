@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from rankwise import DataWarning, FileFormatError, Queries, RankwiseError
+from rankwise._signatures import signature
 from rankwise.cli.reading import as_grades
 from rankwise.cli.train import as_settings
 from rankwise.data.encodings import is_utf8, mark_of
-from rankwise._signatures import signature
 from rankwise.data.sources import plain_number, read_text
 from rankwise.data.tabular import csv as csv_text
 from rankwise.evaluation.files import read_scores

@@ -1,4 +1,4 @@
-"""Files that are not what a reader expects: the right answer, or one clear sentence; never a guess, never all memory."""
+"""Files that are not what a reader expects: the right answer or one clear sentence, never a guess or all memory."""
 
 import bz2
 import gzip
@@ -308,7 +308,7 @@ def test_w7_answers_of_other_tools_are_no_tables(tmp_path):
 
 @pytest.mark.parametrize("read", [*READERS.values(), rw.load], ids=[*READERS, "load"])
 def test_a_missing_file_is_one_traceback(tmp_path, read):
-    with pytest.raises(RankwiseError, match="nothing.*(there is no such file|does not exist)") as refused:
+    with pytest.raises(RankwiseError, match=r"nothing.*(there is no such file|does not exist)") as refused:
         read(tmp_path / "nothing")
     error = refused.value
     assert error.__cause__ is None

@@ -20,8 +20,8 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="SOURCE... TARGET",
-            help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, folders of "
-            "them), and at the end the file to write, whose ending is the format, or the folder of parts.",
+            help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, folders "
+            "of them), and at the end the file to write, whose ending is the format, or the folder of parts.",
         ),
     ],
     parts: Annotated[
@@ -40,8 +40,8 @@ def convert(
     The ending of the target is its format: .rankwise (memory-mapped, opens at once), .txt or .letor (LETOR, .gz too),
     .parquet, .csv, .qrels. A LETOR text becomes a .rankwise file in blocks, so it may be larger than memory.
 
-    Of a table with words, dates or gaps, the features are converted that rankwise inspect shows, learned from all of its
-    rows; a .rankwise file keeps how they are made.
+    Of a table with words, dates or gaps, the features are converted that rankwise inspect shows, learned from all of
+    its rows; a .rankwise file keeps how they are made.
 
     A target without an ending, or --parts, makes a folder of parts: of any number of sources of any size, rows in any
     order. A query that is spread over several sources is put together. Temporary files beside the folder take up to

@@ -109,8 +109,8 @@ def _about_gains(measures: Any) -> list[str]:
             theirs = "ndcg" if measure.cutoff is None else f"ndcg_cut_{measure.cutoff}"
             ours = "nDCG(dcg='log2')" if measure.cutoff is None else theirs
             notes.append(
-                f"{measure.title} has the gain 2^label - 1 here; trec_eval's {theirs} and ir-measures' {measure.title} have "
-                f"the gain label: -m {shlex.quote(ours)}, or --like trec_eval"
+                f"{measure.title} has the gain 2^label - 1 here; trec_eval's {theirs} and ir-measures' {measure.title} "
+                f"have the gain label: -m {shlex.quote(ours)}, or --like trec_eval"
             )
     return notes
 

@@ -40,8 +40,8 @@ def rank(
     data: Annotated[
         Path,
         typer.Argument(
-            help="Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise, or a "
-            "folder of parts."
+            help="Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, "
+            ".rankwise, or a folder of parts."
         ),
     ],
     out: Annotated[

@@ -45,8 +45,8 @@ JudgedArgument = Annotated[
 JudgedOrPartsArgument = Annotated[
     Path,
     typer.Argument(
-        help="Judged queries: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise, a folder "
-        "of parts."
+        help="Judged queries: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise, a "
+        "folder of parts."
     ),
 ]
 MissingOption = Annotated[
@@ -175,7 +175,7 @@ def of_columns(
 
 
 def with_defaults(reads: dict[str, Any], kinds: bool = False) -> dict[str, Any]:
-    """The same with the default names of columns; kinds of columns, which no reader of plain numbers takes, if asked."""
+    """The same with the default names of columns; kinds, which no reader of plain numbers takes, if asked."""
     taken = {name: value for name, value in reads.items() if name != "columns" and (kinds or name != "kinds")}
     return {"qid": "qid", "label": "label", **taken}
 

@@ -24,8 +24,8 @@ from rankwise._atomic_write import writing
 from rankwise._errors import DataError, FileFormatError
 from rankwise._extras import require
 from rankwise._paths import path_of
-from rankwise.data.queries import Queries
 from rankwise._signatures import STORE, signature
+from rankwise.data.queries import Queries
 from rankwise.data.sources import ByteStream, beginning_of, open_stream
 from rankwise.data.tabular.csv import CsvText, read_cells, read_fast
 from rankwise.data.tabular.frames import from_frame, suffix_of

@@ -165,7 +165,8 @@ def not_a_path(path: Any) -> str:
 
 def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """Labels as float64: one per row, finite, not negative."""
-    word = next((value for value in y if isinstance(value, str)), None) if _may_hold_texts(y) else None
+    given: Any = y
+    word = next((value for value in given if isinstance(value, str)), None) if _may_hold_texts(given) else None
     if word is not None:
         raise DataError(
             f"labels must be numbers, got the text {str(word)!r:.60}: give every word its grade first, such as "

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
+from rankwise._signatures import LONGEST, refuse_binary
 from rankwise.data.checks import available_memory
 from rankwise.data.encodings import Utf8Reader, is_utf8, mark_of
-from rankwise._signatures import LONGEST, refuse_binary
 
 OnRead = Callable[[int], object] | None
 

@@ -573,8 +573,8 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
     """Turn whatever was given into judged queries, and scores or an object with ``predict``."""
     if hasattr(queries, "predict") and not hasattr(scores, "predict"):
         raise DataError(
-            f"the first argument must be judged queries or their labels, got {type(queries).__name__}, which has predict: "
-            "evaluate(queries, model)"
+            f"the first argument must be judged queries or their labels, got {type(queries).__name__}, which has "
+            "predict: evaluate(queries, model)"
         )
     if isinstance(queries, (str, PathLike)) and isdir(queries):
         queries = Parts(queries)

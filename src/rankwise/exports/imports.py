@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise._errors import DataError, FileFormatError
-from rankwise.data.sources import name_of, plain_number, read_text
+from rankwise.data.sources import plain_number, read_text
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel

@@ -10,8 +10,8 @@ from rankwise.data.grouping import by_id
 from rankwise.data.string_column import StringColumn
 from rankwise.data.tabular.rows import Roles
 from rankwise.features.columns import read_numbers
-from rankwise.features.texts import number_of
 from rankwise.features.table import Column, QueriesTable, RawTable
+from rankwise.features.texts import number_of
 from rankwise.features.treatments import Layout
 
 Array = NDArray[np.float64]

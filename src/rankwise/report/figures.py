@@ -227,7 +227,7 @@ def importance(comparison: Comparison) -> dict[str, Any]:
 
 
 def _width(model: Any) -> int | None:
-    """The number of features that a model of another package takes; None where it finds them by name or does not say."""
+    """The number of features that a model of another package takes; None where it does not say."""
     if isinstance(model, Ranker):
         return None
     model = getattr(model, "model_", model)  # inside of a wrapper

@@ -247,7 +247,7 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
 
 
 def _advice(queries: Queries, places: NDArray[np.int64]) -> tuple[str, list[str]]:
-    """(what to do, the columns to leave out): the call that reads the data without these features, if they have names."""
+    """(what to do, the columns to leave out): the call that reads the data without these features."""
     them = "it" if len(places) == 1 else "them"
     way, columns = "leave the column out of the file", list[str]()
     if queries.feature_names is not None:

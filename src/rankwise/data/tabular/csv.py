@@ -145,8 +145,8 @@ class CsvText:
         if b"\0" in header:
             place = header.index(b"\0") + 1
             raise FileFormatError(
-                f"{source.name}, line 1: byte {place:,} is zero, as in UTF-16 without its mark: expected the names of the "
-                "columns in UTF-8"
+                f"{source.name}, line 1: byte {place:,} is zero, as in UTF-16 without its mark: expected the names of "
+                "the columns in UTF-8"
             )
         names = header.decode()
         found = _format_of(names, rest)

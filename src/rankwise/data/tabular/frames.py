@@ -180,7 +180,7 @@ def _not_utf8(queries: Queries) -> str:
 
 
 def is_table(path: File) -> bool:
-    """Whether a file is a table, by its name alone; ``-`` is not. :func:`rankwise.data.anyfile.kind_of` looks inside."""
+    """Whether a file is a table, by its name alone; ``-`` is not."""
     return suffix_of(path) in (*ARROW_ENDINGS, *TEXTS)
 
 
@@ -188,9 +188,10 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
     """Read judged queries from a Parquet, Arrow, CSV or JSON file; what it is, its content says.
 
     CSV and JSON need no optional package, and may be gzipped. Separators (``,``, ``;``, tab, ``|``), decimal commas,
-    byte order marks and encodings are detected. Rows in JSON are objects, one on each line (JSON lines) or in a list; an
-    object may also be a query with a list of its documents. Query ids of CSV and JSON are integers if each is written as
-    one (``007`` stays ``007``), and document ids are texts. A text of LETOR lines is read as LETOR, whatever its name.
+    byte order marks and encodings are detected. Rows in JSON are objects, one on each line (JSON lines) or in a list;
+    an object may also be a query with a list of its documents. Query ids of CSV and JSON are integers if each is
+    written as one (``007`` stays ``007``), and document ids are texts. A text of LETOR lines is read as LETOR, whatever
+    its name.
 
     Parameters
     ----------
@@ -232,8 +233,8 @@ def iter_table(
 ) -> Iterator[Queries]:
     """Read a Parquet, Arrow or CSV file of any length, in blocks of whole queries.
 
-    The rows of a query must stand together. Memory holds one block and the ids of the queries so far; of JSON, the whole
-    text. Query weights are not read.
+    The rows of a query must stand together. Memory holds one block and the ids of the queries so far; of JSON, the
+    whole text. Query weights are not read.
 
     Parameters
     ----------

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from rankwise._errors import DataError, FileFormatError, nearest
 from rankwise._extras import require
+from rankwise._signatures import ARROW, PARQUET, signature
 from rankwise._store import KEY
 from rankwise.data.checks import Floats, Missing, available_memory, refuse_unless_one_of
 from rankwise.data.letor.read import as_written
 from rankwise.data.queries import Queries
-from rankwise._signatures import ARROW, PARQUET, signature
 from rankwise.data.sources import beginning_of
 from rankwise.data.string_column import StringColumn
 
@@ -149,8 +149,9 @@ def _listed(names: Sequence[str]) -> str:
 def text_as_feature(name: str, found: str) -> str:
     """The message about a column of texts without another role."""
     return (
-        f"column {name!r} holds {found}, and feature columns must be numeric: leave the column out by ignore=[{name!r}], "
-        f"take it for the documents' ids by docid={name!r}, or make features of it by a FeatureBuilder"
+        f"column {name!r} holds {found}, and feature columns must be numeric: leave the column out by "
+        f"ignore=[{name!r}], take it for the documents' ids by docid={name!r}, or make features of it by a "
+        "FeatureBuilder"
     )
 
 

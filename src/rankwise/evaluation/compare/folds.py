@@ -227,7 +227,10 @@ def _built(table: RawTable, folds: int | None, learning: bool, random_state: int
             made.append(fold)
             continue
         builder = new_builder(options).fit(SelectedRows(table, _table_rows(fold.train)))
-        made.append(FoldPart(*(_made(builder, part, table, options) for part in vars(fold).values())))
+        held = None if fold.validation is None else _made(builder, fold.validation, table, options)
+        made.append(
+            FoldPart(_made(builder, fold.train, table, options), held, _made(builder, fold.test, table, options))
+        )
     # rows are made query by query
     rows = tuple(place[fold.test.rows] for place, fold in zip(divided.rows, divided.folds, strict=True))
     return FoldParts(tuple(made), skeleton, rows, table, options)
@@ -249,13 +252,11 @@ def _skeleton(table: RawTable, options: dict[str, Any]) -> Queries:
 
 def _table_rows(part: Queries) -> NDArray[np.int64]:
     """The rows of the table that a part of the skeleton stands for, query by query."""
-    return part.X[part.rows, 0].astype(np.int64)
+    return np.asarray(part.X[part.rows, 0], dtype=np.int64)
 
 
-def _made(builder: FeatureBuilder, part: Queries | None, table: RawTable, options: dict[str, Any]) -> Queries | None:
+def _made(builder: FeatureBuilder, part: Queries, table: RawTable, options: dict[str, Any]) -> Queries:
     """A part of the skeleton with features; gaps that the builder left are filled as the options say."""
-    if part is None:
-        return None
     built = builder.transform(SelectedRows(table, _table_rows(part)))
     missing = options.get("missing", "error")
     if missing not in ("zero", "min"):

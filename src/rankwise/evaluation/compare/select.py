@@ -118,7 +118,8 @@ def ranker_called(name: str, measure: str | Measure) -> Ranker:
     if kind is None:
         known = [*sorted(kinds), "lightgbm"]
         raise RankwiseError(
-            f"no ranker is called {name!r}{did_you_mean(name, known)}: a ranker must be one of {', '.join(known)}, or a file"
+            f"no ranker is called {name!r}{did_you_mean(name, known)}: a ranker must be a file, or one of "
+            f"{', '.join(known)}"
         )
     return kind(measure=_learnable(measure), **_BY_NAME.get(kind.name, {}))
 
