@@ -125,8 +125,8 @@ def certificates_of_choices() -> Iterator[str]:
         f"{100 * rows[300, 49, how].rate:.1f} %" for how in (MISTAKE, TOGETHER_ALL, VALIDATION)
     )
     yield (
-        f"Of 300 equal rankers, the best on 49 test queries has a false certificate at delta = {delta} in {mistake} of the "
-        f"samples, at delta / 300 in {together}, and the winner on validation queries in {chosen}"
+        f"Of 300 equal rankers, the best on 49 test queries has a false certificate at delta = {delta} in {mistake} "
+        f"of the samples, at delta / 300 in {together}, and the winner on validation queries in {chosen}"
     )
 
 

@@ -86,8 +86,9 @@ def paired_test(
     - ``"randomisation"`` (Fisher's) asks how often :math:`|\sum_q \pm w_q d_q|` reaches :math:`|\sum_q w_q d_q|` when
       the sign of every difference is decided by a fair coin. It assumes only that the two rankings could change places
       within each query, and tests that, not only equal means: for skewed differences of mean 0 (an exponential variable
-      minus its mean) p is at most 0.05 in about 8 % of the samples. It is exact, over all sign flips, for up to 30 differences that are not 0; otherwise it uses
-      ``resamples`` random flips with p = (b + 1) / (resamples + 1), which is valid for any number of them.
+      minus its mean) p is at most 0.05 in about 8 % of the samples. It is exact, over all sign flips, for up to 30
+      differences that are not 0; otherwise it uses ``resamples`` random flips with p = (b + 1) / (resamples + 1), which
+      is valid for any number of them.
     - ``"t"`` compares the mean difference with its standard error (Student's t, n - 1 degrees of freedom); with weights
       the error is linearised as in :func:`interval`.
     - ``"wilcoxon"`` sums the ranks of :math:`|d_q|` over the queries won. Differences of 0 are dropped (Wilcoxon's own
