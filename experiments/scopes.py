@@ -1,4 +1,4 @@
-"""What every guaranteed number is about: ``python3 run.py python -m experiments.scopes`` writes the table of guarantees.md.
+"""What every guaranteed number is about: the table of guarantees.md, ``python3 run.py python -m experiments.scopes``.
 
 The rows come from the objects themselves: from the bounds that the functions of :mod:`rankwise.guarantees` return for
 the examples below, and from the classes and modules that declare a scope. A function or class that is not in the table
@@ -50,7 +50,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "worst_pair_mistakes": _RUN,
 }
 
-# module, class in it (or "" for the module itself) -> what it prints; each declares ``SCOPES`` (name -> Scope) or ``scope``
+# module, class in it (or "" for the module itself) -> what it prints; each declares ``SCOPES`` or ``scope``
 DECLARED: dict[tuple[str, str], str] = {
     ("guarantees.holdout.sequences", "RunningMean"): "running means: ledgers and certificates of the service",
     ("guarantees.holdout.intervals", "Plan"): "plans: `queries_needed`, `rankwise certify --half-width`",

@@ -9,7 +9,7 @@ from benchmarks.serve import CONNECTIONS, as_table
 from experiments.serve_guarantees import as_table as as_split_table
 from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.serve.log import Log
-from rankwise.serve.statefile import _PAGE, MIGRATIONS
+from rankwise.serve.statefile import _PAGE, SCHEMA
 from tests.prose.claims import claims, stated
 from tests.prose.pages import path_of, stored
 from tests.serve import test_killed
@@ -63,8 +63,7 @@ def splits() -> Iterator[str]:
 def row_of_a_user() -> Iterator[str]:
     db, random, rows = sqlite3.connect(":memory:"), Random(0), 20_000
     db.execute(f"PRAGMA page_size={_PAGE}")
-    for step in MIGRATIONS:
-        db.executescript(step)
+    db.executescript(SCHEMA)
     (before,) = db.execute("PRAGMA page_count").fetchone()
     db.executemany("INSERT INTO unit VALUES(?)", [(random.getrandbits(64) - 2**63,) for _ in range(rows)])
     (after,) = db.execute("PRAGMA page_count").fetchone()

@@ -63,7 +63,7 @@ UNIFORM = Scope(
     _FUTURE.format("training"),
     "query",
     "once, for a number of training queries that was fixed beforehand",
-    "any choice of weights, by these queries too; not of the loss, the declared radius and length, or the smallest ball",
+    "any choice of weights, by these queries too; not of the loss, the declared radius and length, or W_0",
 )
 ERM = Scope(
     _FUTURE.format("training"),
@@ -105,7 +105,7 @@ PLAN = Scope(
     "samples of queries that are yet to be drawn, independently from one distribution",
     "query",
     "before any of these queries is judged",
-    "none: the number is for one interval, or one comparison, that is named beforehand; how far it can be trusted is said",
+    "none: the number is for one interval, or one comparison, named beforehand; it says how far it can be trusted",
 )
 APPROXIMATE = Scope(
     "future queries, drawn independently from the distribution of these queries; an approximation, not a guarantee",

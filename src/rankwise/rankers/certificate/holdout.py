@@ -1,7 +1,8 @@
 """The hold-out bounds of a certificate: which future queries they are about, and what was seen before.
 
 :class:`Population` names the future queries that a mean is about. :func:`holdout_part` compares a hold-out with the
-queries that a ranker has seen, and makes the claims and the notes, from the values of a measure by any source of scores.
+queries that a ranker has seen, and makes the claims and the notes, from the values of a measure by any source of
+scores.
 """
 
 from dataclasses import dataclass
