@@ -18,6 +18,8 @@ stated(
     "serve.md", "a type", "little-endian float32", "arrays of float32 in", "features as float32", "(float64 otherwise)"
 )
 stated("serve.md", "a version of a standard", "(OpenAPI 3.1)")
+stated("serve.md", "a mode of files: tests/serve/test_owner.py", "have mode 0600")
+stated("serve.md", "a direction, not a comparison", "set ahead or back")
 stated("serve.md", "a place, not a comparison", "use it behind a proxy", "Put replicas behind a proxy")
 stated("serve.md", "which team drafts are fair: tests/clicks", "label 1")
 
