@@ -596,7 +596,7 @@ def impressions_needed(
     Examples
     --------
     >>> print(impressions_needed(0.2, ties=0.5))
-    285 impressions for a mean credit of 0.2, decided 80 % of the time at level 5 %
+    300 impressions for a mean credit of 0.2, decided 80 % of the time at level 5 %
     (simulated sequence: if guessed right)
     """
     refuse_unless("impressions_needed", above=0, preference=preference)
