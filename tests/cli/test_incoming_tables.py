@@ -167,6 +167,18 @@ def nothing():
     return io.BytesIO()  # a context that does nothing
 
 
+def test_w1_a_file_of_columns_may_have_any_encoding(run, tmp_path):
+    _file(tmp_path / "t.csv", rows(10))
+    said = []
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
+        text = '# caf\u00e9\nqid = "search"\nlabel = "grade"\ndocid = "sku"\n[kinds]\nbrand = "ignore"\n'
+        (tmp_path / "columns.toml").write_bytes(text.encode(encoding))
+        code, out, err = run("inspect", "t.csv", "--columns", "columns.toml", "--json")
+        assert code == 0, err
+        said.append(out)
+    assert len(set(said)) == 1
+
+
 def test_w2_parquet_of_any_length_is_opened_by_its_first_bytes(run):
     """From 300 rows on the bytes of a column looked like a line of LETOR."""
     for n_queries in (8, 60):

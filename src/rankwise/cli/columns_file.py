@@ -45,11 +45,13 @@ def read_columns_file(path: Path) -> dict[str, Any]:
     FileFormatError
         If it is not TOML, or says something that is not known.
     """
+    from rankwise.data.sources import read_text
+
+    if not path.exists():
+        raise RankwiseError(f"{path} does not exist: rankwise inspect DATA --write-columns {path} writes it")
     try:
-        found = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise RankwiseError(f"{path} does not exist: rankwise inspect DATA --write-columns {path} writes it") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = tomllib.loads(read_text(path).data.tobytes().decode())
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileFormatError(f"{path} is not TOML: {in_one_line(error)}") from error
     unknown = [name for name in found if name not in _KNOWN]
     if unknown:

@@ -20,8 +20,8 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="SOURCE... TARGET",
-            help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, folders "
-            "of them), and at the end the file to write, whose ending is the format, or the folder of parts.",
+            help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, "
+            "folders of them), and at the end the file to write, whose ending is the format, or the folder of parts.",
         ),
     ],
     parts: Annotated[
