@@ -38,7 +38,11 @@ def settings_of_the_benchmark() -> Iterator[str]:
         f"by NDCG@10 on the validation part after {PATIENCE} trees without a gain. On sets of fewer than {LARGE:,} "
         f"queries their values are means over {SEEDS} seeds"
     )
-    yield f"hold for all sets together with {100 * LEVEL:.0f} per cent"
+    both = 1 - 2 * (1 - LEVEL)  # union bound over two measures
+    yield (
+        f"hold for all sets together with {100 * LEVEL:.0f} per cent (Bonferroni over the sets); those of both measures "
+        f"together with {100 * both:.0f} per cent"
+    )
     yield f"hold for all cells of both tables together with {100 * LEVEL:.0f} per cent"
     large = found["interactions-5000"]
     assert large["training queries"] > LARGE

@@ -342,7 +342,7 @@ class Comparison:
         :math:`P(F_k) \le \delta / K`. Let :math:`\hat k` be the chosen ranker, any function of all the data. If its
         headline is false, some headline is, and by the union bound
 
-        .. math:: P(F_{\hat k}) \le P\Big(igcup_k F_k\Big) \le \sum_{k=1}^K P(F_k) \le \delta .
+        .. math:: P(F_{\hat k}) \le P\Big(\bigcup_k F_k\Big) \le \sum_{k=1}^K P(F_k) \le \delta .
 
         Nothing is assumed about how the rankers depend on each other.
 
