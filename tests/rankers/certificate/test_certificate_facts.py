@@ -62,6 +62,6 @@ def test_the_headline_says_what_was_measured_beside_what_is_certain():
     model = fitted(RidgeRanker(alpha=1.0))
     found = model.certificate(None, UNSEEN)
     mean, n = found.headline.terms["mean"], found.headline.terms["n"]
-    assert f"({mean:.3f} on the {n:.0f} that were held out)" in found.summary()
+    assert f"({mean:.3f} on {n:.0f} of {len(UNSEEN)} hold-out queries)" in found.summary()
     assert mean == pytest.approx(1 - model.score(UNSEEN))
-    assert "queries that no ranker learned from give one" in model.certificate(TRAIN).summary()
+    assert "nothing certified: pass judged queries that were not used" in model.certificate(TRAIN).summary()
