@@ -8,12 +8,26 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import rankwise as rw
+from experiments import coverage_worlds as worlds
 from experiments.coverage import collect, split, with_case
 from experiments.coverage_cases import CASES, FOURIER
 from experiments.coverage_certificates import HEADLINE, Cell, run_cell, settle_averages
-from experiments.coverage_counts import Average, Count, check, clopper_pearson, is_false, verdict
+from experiments.coverage_counts import (
+    CONTROL,
+    Average,
+    Count,
+    Trial,
+    check,
+    clopper_pearson,
+    fewest_flagged,
+    is_false,
+    level_of_one,
+    power,
+    verdict,
+)
 from experiments.coverage_intervals import TRIALS, exact_failures, run_trial
-from experiments.coverage_page import PAGE, RESULTS, draw, false_ones, tables
+from experiments.coverage_page import PAGE, RESULTS, draw, false_ones, missed_controls, rows_of, tables, verdicts
 from experiments.coverage_populations import POPULATIONS, Mean, coins, mixed_kinds
 from experiments.coverage_rows import Truths, smallest_risk
 from experiments.pages import read_block
@@ -45,6 +59,28 @@ def test_the_counts_are_of_every_ranker_on_every_population(stored):
     for ranker in registered():
         for population in POPULATIONS:
             assert (ranker, population) in known or population == "coins"
+
+
+def test_t15_every_control_is_found_out(stored):
+    controls = [name for name in verdicts(stored) if CONTROL in name]
+    assert {name.partition(": ")[0] for name in controls} >= {*worlds.HOLDOUTS, *worlds.SUBSETS, *worlds.STREAMS, *worlds.USERS}
+    assert missed_controls(stored) == []
+
+
+def test_t15_the_counts_are_of_every_world(stored):
+    assert {(part, values, n) for part, values, n, *_ in stored["intervals"]} == set(TRIALS)
+
+
+def test_t15_every_verdict_that_is_not_vacuous_would_find_a_rate_of_25_per_cent(stored):
+    counts = {}
+    for part, values, _, what, allowed, count in stored["intervals"]:
+        if allowed is not None:
+            key = (values if part in worlds.PARTS else part, what, allowed)
+            counts.setdefault(key, Count()).add(Count(*count))
+    counts |= {(label, "", DELTA): Count.total(rows_of(stored)[label].values()) for label in (HEADLINE, "Betting")}
+    weak = [key for key, count in counts.items() if power(count, key[2], 0.25) < 0.9]
+    # a power of 80 % that is missed in 25 % of all samples is hardly missed; empirical Bernstein is vacuous at small n
+    assert [key for key in weak if "finds a difference" not in key[1] and "Bernstein" not in key[1]] == []
 
 
 # ------------------------------------------------------------------------------------------- binomial intervals
@@ -81,6 +117,46 @@ def test_the_worst_of_many_cells_is_allowed_its_luck():
     cells = [Count.of(failed=int(random.binomial(40, DELTA)), checked=40) for _ in range(100)]
     assert max(clopper_pearson(cell.failed, cell.checked)[0] for cell in cells) > 0.5 * DELTA
     assert verdict(cells, DELTA) == "kept"
+
+
+@pytest.mark.parametrize(("checked", "allowed", "rate"), [(24, 0.1, 0.25), (40, 0.1, 0.2), (30, 0.0, 0.01)])
+def test_t15_power_is_the_probability_of_the_failures_that_a_verdict_finds_false(checked, allowed, rate):
+    chance = Fraction(rate)
+    wanted = sum(
+        math.comb(checked, failed) * chance**failed * (1 - chance) ** (checked - failed)
+        for failed in range(checked + 1)
+        if verdict([Count.of(failed=failed, checked=checked)], allowed) == "FALSE"
+    )
+    assert 0 < wanted < 1
+    assert power(Count(checked), allowed, rate) == pytest.approx(float(wanted), rel=1e-9)
+
+
+def test_t15_a_small_cell_of_many_has_no_power_and_a_group_of_cells_has():
+    level = level_of_one(522)
+    assert power(Count(24), DELTA, 0.25, level) < 0.03
+    assert power(Count(400), DELTA, 0.25, level) > 0.99
+
+
+def test_t15_checks_that_cannot_fail_have_no_power():
+    assert power(Count(checked=100, vacuous=100), DELTA, 0.25) == 0
+    assert power(Count(checked=100, vacuous=60), DELTA, 0.25) < power(Count(checked=40), DELTA, 0.25)
+    assert fewest_flagged(2, 0.9) == 3  # two of two are not too many: no number of failures is
+
+
+def test_t15_one_bad_ranker_is_found_by_its_cells_together():
+    """No cell alone is far enough above delta, and neither are all cells together."""
+    good, bad = [Count.of(failed=0, checked=24)] * 500, [Count.of(failed=6, checked=24)] * 10
+    assert verdict([*good, *bad], DELTA) == "kept"
+    assert verdict([*good, *bad], DELTA, [Count.total(bad)]) == "FALSE"
+
+
+def test_t15_a_plan_counts_every_sample_and_promises_only_what_can_fail():
+    found = run_trial(Trial("plan", "coin 0.05", 0), 0, 40, 0, DELTA)
+    assert {count.checked for _, count in found.values()} == {40}
+    allowed, reached = found["Empirical Bernstein plan, true sd: half-width reached"]
+    assert math.isnan(allowed)
+    assert 0 < reached.failed < 40
+    assert found["Empirical Bernstein plan, true sd: mean within half-width"][0] == pytest.approx(2 * DELTA / 3)
 
 
 def test_a_truth_that_is_not_known_exactly_is_no_failure_and_no_success_near_the_bound():
@@ -160,7 +236,59 @@ def test_an_average_is_compared_with_its_own_error():
     assert is_false(above, Mean(-0.1))
 
 
+# As many repetitions as it takes to find a control out.
+FOUND_OUT = {
+    Trial("hold-out", "Zipf queries", 100): 5,
+    Trial("hold-out", "the whole training file", 300): 5,
+    Trial("hold-out", "easy training rows and a frequent query", 100): 5,
+    Trial("hold-out", "rows given 30 times", 30): 25,
+    Trial("subset", "empty queries", 100): 5,
+    Trial("subset", "tied scores", 100): 5,
+    Trial("subset", "weights of 0", 100): 5,
+    Trial("polling", "fair coins", 20_000): 80,
+    Trial("polling", "a ranker that learns", 20_000): 80,
+    Trial("A/A", "300 users", 3_000): 20,
+}
+
+
+@pytest.mark.parametrize("trial", FOUND_OUT, ids=lambda trial: trial.values)
+def test_t15_in_a_world_the_guarantee_is_kept_and_the_control_is_found_out(trial):
+    assert trial in TRIALS
+    found = run_trial(trial, 0, FOUND_OUT[trial], 0, DELTA)
+    assert sum(what.startswith(CONTROL) for what in found) == 1
+    for what, (allowed, count) in found.items():
+        assert count.checked == FOUND_OUT[trial], what
+        assert verdict([count], allowed) == ("FALSE" if what.startswith(CONTROL) else "kept"), what
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("trial", worlds.TRIALS, ids=lambda trial: f"{trial.values}, {trial.n}")
+def test_t15_guarantees_are_kept_in_every_world(trial):
+    for what, (allowed, count) in run_trial(trial, 0, 60, 1, DELTA).items():
+        if not what.startswith(CONTROL) and not math.isnan(allowed):
+            assert verdict([count], allowed) == "kept", what
+
+
 # ------------------------------------------------------------------------------------------- truths
+
+
+CATALOGS = [world.catalog for world in (*worlds.HOLDOUTS.values(), *worlds.SUBSETS.values())]
+
+
+@pytest.mark.parametrize("catalog", dict.fromkeys(CATALOGS), ids=lambda catalog: catalog.__name__)
+def test_t15_the_mean_of_a_world_is_that_of_many_draws(catalog):
+    known, random = catalog(), np.random.default_rng(2)
+    which = known.draw(20_000, random)
+    model = worlds.first_feature(known.X.shape[2]).fit(known.queries(which[:5]))
+    losses = known.losses(model)
+    drawn = known.queries(which[:500])
+    scores = np.asarray(model.predict(drawn))
+    np.testing.assert_allclose(
+        1 - rw.evaluate(drawn, scores, ["nDCG@10"], n_jobs=1).per_query["nDCG@10"], losses[which[:500]], atol=1e-12
+    )
+    sample = losses[which][~np.isnan(losses[which])]
+    assert abs(sample.mean() - known.mean(losses)) < 4 * sample.std() / math.sqrt(len(sample))
+    assert known.chance.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -258,14 +386,14 @@ SOME = (Cell("LinearModel", "finite", 10), Cell("RankSVM", "finite", 10), Cell("
 
 
 def test_a_small_run_gives_tables_and_a_figure():
-    trials = [Trial("mean", "coin 0.5", 10), Trial("approximate", "finite", 10)]
+    trials = [Trial("mean", "coin 0.5", 10), Trial("approximate", "finite", 10), Trial("choice", "9 rankers", 100)]
     numbers = json.loads(json.dumps(collect(SOME, trials, repetitions=1, seed=3, exact=(2,))))
     assert numbers["cells"][0]["rows"][HEADLINE][0] == 1
     for name, table in tables(numbers).items():
         assert table, name
     assert "Headline" in tables(numbers)["rows"]
-    assert len(draw(numbers).axes) == 2
-    assert sum(task.last - task.first for task in split(SOME, trials, 12, 0)) == 3 * 12 + 2 * 12 * 25
+    assert len(draw(numbers).axes) == 3
+    assert sum(task.last - task.first for task in split(SOME, trials, 12, 0)) == 3 * 12 + 2 * 12 * 32 + 12 * 8
 
 
 def test_a_case_that_is_added_later_has_the_counts_of_a_full_run():
