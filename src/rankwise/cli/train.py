@@ -141,7 +141,7 @@ def train(
 
     Example: rankwise train my.csv --qid query --label grade --ignore url
 
-    Example: zcat clicks.txt.gz | rankwise train - --online -o clicks.rankwise
+    Example: zcat clicks.txt.gz | rankwise train - --online --scale standard -o clicks.rankwise
     """
     given: dict[str, Any] = {"measure": measure, "margin": margin, "eta": eta, "weights": weights}
     given |= {"averaging": averaging, "scale": scale}

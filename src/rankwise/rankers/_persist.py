@@ -176,7 +176,7 @@ def _refuse_unless_it_scores(ranker: Ranker, width: int) -> None:
     if width > _MOST_PROBED:
         return
     rows = np.zeros((3, width))
-    rows[1], rows[2, ::2] = 1e6, -1e6  # as large as features are
+    rows[1], rows[2, ::2] = 1e6, 1e6  # as large as features are, and not negative: some engines' scores never are
     probe = Queries._trusted(rows, None, np.array([0, 3]))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
