@@ -114,7 +114,7 @@ def test_t2_the_winner_and_its_certificate_or_the_smallest_of_all_certificates(r
     assert code == 0
     rankers = {name: ranker_called(name, "nDCG@10") for name in ("RidgeRanker", "ada-rank")}
     expected = compare(rankers, lists, ["nDCG@10", "AP"], folds=3)
-    assert f"winner on the validation part of fold 1: {expected.winner()}\n" in out
+    assert f"winner on the validation part of fold 1: {expected.winner}\n" in out
     assert expected.certificate().summary() in out
     np.savetxt("bm25.scores", lists.X[:, 0])
     code, out, _ = run("compare", "lists.txt", *QUICK, "-r", "bm25=bm25.scores", "--folds", 3)

@@ -240,7 +240,7 @@ def _guaranteed(found: "Comparison") -> str:
     from rankwise.evaluation.certificates import DELTA
 
     try:
-        winner = found.winner()
+        winner = found.choose()
     except RankwiseError as error:
         every = found.certificates()
         bounds = {name: one.headline.value for name, one in every.items() if one.headline is not None}

@@ -121,7 +121,7 @@ class Demonstration:
 
     def winner(self, found: "Comparison") -> str:
         """The ranker of this package with the best validation value."""
-        return found.winner(self.candidates(found))
+        return found.choose(self.candidates(found))
 
     def write(self, found: "Comparison", verbose: bool = False) -> None:
         """Write the data as LETOR text, the winner, and the report where its packages are installed."""

@@ -198,7 +198,7 @@ def certificates(comparison: Comparison) -> list[dict[str, Any]]:
 def winner(comparison: Comparison) -> dict[str, Any]:
     """The ranker with the best validation value and its certificate at the whole delta, or why there is none."""
     try:
-        name = comparison.winner()
+        name = comparison.choose()
     except RankwiseError as error:
         return {"ranker": None, "note": str(error), "certificate": None}
     return {"ranker": name, "note": None, "certificate": _certificate(name, comparison.certificate(DELTA))}

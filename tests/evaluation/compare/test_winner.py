@@ -22,7 +22,7 @@ from experiments.coverage_winners import (
 )
 from rankwise import RankwiseError
 from rankwise._api import compare
-from rankwise.data.fingerprints import seen_before
+from rankwise.data.overlap import overlap
 
 MEASURES = ["nDCG@5", "AP"]
 
@@ -56,24 +56,24 @@ def test_t2_the_winner_is_the_best_on_validation_queries_that_no_candidate_learn
     np.testing.assert_array_equal(scores["ada"], found.models["ada"][0].predict(judged))
     # by the first measure of the comparison, whatever the rankers were trained for
     means = {name: rw.evaluate(judged, own, "nDCG@5").mean["nDCG@5"] for name, own in scores.items()}
-    assert found.winner() == max(means, key=means.__getitem__)
-    assert found.to_dict()["winner"] == found.winner()
+    assert found.choose() == max(means, key=means.__getitem__)
+    assert found.to_dict()["winner"] == found.winner == found.choose()
     for name in found.rankers:
-        assert found.winner([name]) == name
+        assert found.choose([name]) == name
 
 
 def test_t2_the_test_part_does_not_choose(lists):
     """The same training and validation queries have the same winner, whatever the test queries are."""
     train, validation, test = rw.split(lists, random_state=0)
     reversed_labels = test.with_labels(test.labels().max() - test.labels())
-    winners = [compare(rankers(), [(train, validation, part)], MEASURES).winner() for part in (test, reversed_labels)]
+    winners = [compare(rankers(), [(train, validation, part)], MEASURES).choose() for part in (test, reversed_labels)]
     best = [compare(rankers(), [(train, validation, part)], "AP").table()["ranker"][0] for part in (reversed_labels,)]
     assert winners[0] == winners[1]
     assert best  # the table is sorted by the test queries, the winner is not
 
 
 def test_t2_the_winner_has_the_whole_delta_and_all_together_a_part_each(found):
-    winner, K = found.winner(), len(found.rankers)
+    winner, K = found.choose(), len(found.rankers)
     model, first = found.models["ridge"][0], found.first
     assert found.certificate(0.1).delta == 0.1
     assert found.certificate(among=["ridge"]).to_dict() == model.certificate(first.train, first.test).to_dict()
@@ -89,8 +89,8 @@ def test_t2_without_validation_values_there_is_no_winner_and_the_sentence_says_w
     for other in (fitted, lists.X[:, 0]):
         mixed = compare({"other": other, "ada": rw.AdaRank(rounds=2)}, lists, "AP", folds=3)
         with pytest.raises(RankwiseError, match="'other' was not trained here and has no value on it"):
-            mixed.winner()
-        assert mixed.winner(["ada"]) == "ada"
+            mixed.choose()
+        assert mixed.choose(["ada"]) == "ada"
         assert mixed.to_dict()["winner"] is None
         with pytest.raises(RankwiseError, match="'other' was not trained here"):
             mixed.certificate()
@@ -98,14 +98,14 @@ def test_t2_without_validation_values_there_is_no_winner_and_the_sentence_says_w
     train, validation, test = rw.split(lists, random_state=0)
     bare = compare({"ada": rw.AdaRank(rounds=2)}, [(train, test)], "AP")
     with pytest.raises(RankwiseError, match="the folds have no validation part"):
-        bare.winner()
+        bare.choose()
     nothing = validation.with_labels(np.zeros(validation.n_documents))
     with pytest.raises(RankwiseError, match="AP, which is undefined on every validation query"):
-        compare({"one": LinearRegression()}, [(train, nothing, test)], "AP").winner()
+        compare({"one": LinearRegression()}, [(train, nothing, test)], "AP").choose()
     with pytest.raises(RankwiseError, match=r"among must name rankers of this comparison .*, got 'nobody'"):
-        found.winner(["nobody"])
+        found.choose(["nobody"])
     with pytest.raises(RankwiseError, match="among must name at least one ranker"):
-        found.winner([])
+        found.choose([])
     for delta in (0, 1, "x"):
         with pytest.raises(RankwiseError, match="delta"):
             found.certificates(delta)
@@ -116,15 +116,15 @@ def test_t2_validation_queries_that_chose_a_ranker_do_not_certify_it(found):
     judged = found.first.validation
     for name in ("ridge", "slam"):
         model = found.models[name][0]
-        seen = seen_before(judged, model.seen_.training) | seen_before(judged, model.seen_.validation)
+        seen = overlap(judged, model.seen_.training).identified | overlap(judged, model.seen_.validation).identified
         assert seen.all()
         assert model.certificate(holdout=judged).headline is None
-    assert seen_before(judged, found.models["slam"][0].seen_.validation).all()
+    assert overlap(judged, found.models["slam"][0].seen_.validation).identified.all()
 
 
 def test_t2_a_resumed_comparison_has_the_same_winner(lists, tmp_path):
     first, second = (compare(rankers(), lists, MEASURES, folds=3, resume=tmp_path) for _ in range(2))
-    assert first.winner() == second.winner()
+    assert first.choose() == second.choose()
     for one, other in zip(first.cells, second.cells, strict=True):
         np.testing.assert_array_equal(one.validation_scores, other.validation_scores)
     assert first.certificate(among=["ada"]).to_dict() == second.certificate(among=["ada"]).to_dict()
@@ -171,7 +171,7 @@ def test_t2_the_experiment_compares_as_compare_does():
     real = compare(
         {f"ranker {k}": OneFeature(k) for k in range(3)}, [(first.train, first.validation, first.test)], ["nDCG@1"]
     )
-    assert real.winner() == made.winner()
+    assert real.choose() == made.choose()
     assert {name: one.to_dict() for name, one in real.certificates().items()} == {
         name: one.to_dict() for name, one in made.certificates().items()
     }

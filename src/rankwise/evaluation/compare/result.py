@@ -19,7 +19,7 @@ from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.data.fingerprints import Seen, fingerprints
 from rankwise.data.queries import Queries
-from rankwise.evaluation.certificates import DELTA, holdout_certificate
+from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
 from rankwise.evaluation.compare.cells import Cell
 from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.evaluate import Evaluation, evaluate
@@ -270,7 +270,15 @@ class Comparison:
             if cell.fold == 1 and cell.validation_scores is not None
         }
 
-    def winner(self, among: Sequence[str] | None = None) -> str:
+    @property
+    def winner(self) -> str | None:
+        """The ranker that :meth:`choose` chooses among all; None if it cannot choose, such as among fitted models."""
+        try:
+            return self.choose()
+        except RankwiseError:
+            return None
+
+    def choose(self, among: Sequence[str] | None = None) -> str:
         """The ranker with the largest mean of the first measure on the validation part of the first fold.
 
         The test queries have no part in this choice, so :meth:`certificate` may certify the winner by them at the whole
@@ -321,15 +329,14 @@ class Comparison:
         delta : float, default=0.05
             The probability with which the certificate may fail.
         among : sequence of str, default=None
-            The rankers to choose from, see :meth:`winner`.
+            The rankers to choose from, see :meth:`choose`.
 
         Returns
         -------
         Certificate
-            That of the model of the first fold, for the measure that the model was trained for; for the first measure
-            of the comparison where the winner is of another package.
+            That of the model of the first fold, for the first measure of the comparison.
         """
-        return self._certified(self.winner(among), delta)
+        return self._certified(self.choose(among), delta)
 
     def certificates(self, delta: float = DELTA, *, of: Sequence[str] | None = None) -> dict[str, Certificate]:
         r"""Certify every ranker by the test part of the first fold, such that all certificates hold together.
@@ -357,8 +364,7 @@ class Comparison:
         Returns
         -------
         dict of str to Certificate
-            By ranker, for the models of the first fold, each for the measure that it was trained for (the first measure
-            of the comparison for scores and for models of other packages).
+            By ranker, for the models of the first fold and the first measure of the comparison.
 
         Examples
         --------
@@ -388,7 +394,8 @@ class Comparison:
         learned_here = self.about["rankers"][name]["kind"] == "learned"
         if isinstance(model, Ranker):
             # the training part is only given where it is known to be the one of the fit
-            return model.certificate(self.first.train if learned_here else None, test, delta)
+            train = self.first.train if learned_here else None
+            return certify(test, model, self.results[name].measures[0], train=train, delta=delta)
         seen = None
         if learned_here and self.first.train is not None:
             held, seen = self.first.validation, Seen().with_training(fingerprints(self.first.train))
@@ -418,13 +425,9 @@ class Comparison:
             name: {title: list(map(_number, result[title].tolist())) for title in self.titles}
             for name, result in self.results.items()
         }
-        try:
-            winner = self.winner()
-        except RankwiseError:
-            winner = None
         return {
             **self.about,
-            "winner": winner,
+            "winner": self.winner,
             "results": results,
             "tests": [{name: _number(value) for name, value in row.items()} for row in self.tests],
             "cells": [cell.line() for cell in self.cells],
