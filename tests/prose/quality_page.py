@@ -40,8 +40,8 @@ def settings_of_the_benchmark() -> Iterator[str]:
     )
     both = 1 - 2 * (1 - LEVEL)  # union bound over two measures
     yield (
-        f"hold for all sets together with {100 * LEVEL:.0f} per cent (Bonferroni over the sets); those of both "
-        f"measures together with {100 * both:.0f} per cent"
+        f"hold for all sets together with {100 * LEVEL:.0f} per cent (Bonferroni over the sets); "
+        f"those of both measures together with {100 * both:.0f} per cent"
     )
     yield f"hold for all cells of both tables together with {100 * LEVEL:.0f} per cent"
     large = found["interactions-5000"]
