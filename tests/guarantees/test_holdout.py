@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from rankwise._errors import RankwiseError
 from rankwise.guarantees.holdout import betting
 from rankwise.guarantees.holdout.intervals import difference_interval, mean_interval
-from tests.guarantees.gamblers import adaptive_by_hand, capital_by_hand, log_capitals, refuted, refuted_on_the_way, sizes_by_hand
+from tests.guarantees.gamblers import (
+    adaptive_by_hand,
+    capital_by_hand,
+    log_capitals,
+    refuted,
+    refuted_on_the_way,
+    sizes_by_hand,
+)
 
 METHODS = ("hoeffding", "empirical bernstein", "betting")
 REPETITIONS = 2_000

@@ -231,9 +231,7 @@ def _sketched(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None
         return query, sketch
     X, place = content(queries), np.full(queries.n_documents, -1, np.int64)
     signs, ends = projection_signs(X.shape[1]), [*range(0, queries.n_documents, drive.CHUNK), queries.n_documents]
-    drive.run(
-        lambda first, last: find_sketches(first, last, X, signs, sketches, place), list(pairwise(ends)), n_jobs
-    )
+    drive.run(lambda first, last: find_sketches(first, last, X, signs, sketches, place), list(pairwise(ends)), n_jobs)
     found = place >= 0
     query, sketch = np.unique(np.stack([queries.query_of_row[found], place[found]]), axis=1)
     return query, sketch

@@ -24,8 +24,8 @@ from rankwise.losses import registered as known_losses
 from rankwise.losses.slam import SLAM
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers.boosting.adarank import AdaRank
-from rankwise.rankers.certificate.holdout import Population
 from rankwise.rankers.certificate.claims import Constants, LossOnSample, uniform_claims
+from rankwise.rankers.certificate.holdout import Population
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.linear.presets import RankSVM, SLAMRanker, SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker
@@ -126,7 +126,9 @@ def test_what_a_hold_out_shares_with_the_training_queries_is_named_and_no_draw_f
         [row for row in one.rows if row.name == "Hoeffding" and "counted as 0" not in row.bounds]
         for one in (found, alone)
     )
-    assert own.terms.get("sure", own.terms["n"]) == other.terms["n"]  # two queries of which the measure may be undefined
+    assert (
+        own.terms.get("sure", own.terms["n"]) == other.terms["n"]
+    )  # two queries of which the measure may be undefined
     assert own.terms.get("optional", 0) == own.terms["n"] - other.terms["n"] <= 2
     assert own.value >= other.value - 1e-12
     assert "hold-out" not in kinds(model.certificate(TRAIN, TRAIN[3:5], **KNOWN))

@@ -19,8 +19,8 @@ from rankwise.data import checks
 from rankwise.data.anyfile import read_any
 from rankwise.data.checks import is_whole
 from rankwise.data.fingerprints import Seen
-from rankwise.data.overlap import overlap
 from rankwise.data.folds import kfold, read_folds, split
+from rankwise.data.overlap import overlap
 from rankwise.data.queries import Queries
 from rankwise.evaluation.files import read_scores
 from rankwise.measures._base import Vector
@@ -105,9 +105,7 @@ class FoldParts:
             return
         tested = self.tested
         # a model remembers fingerprints of the queries of its fit, not the queries
-        known = np.flatnonzero(
-            overlap(tested, seen.training).identified | overlap(tested, seen.validation).identified
-        )
+        known = np.flatnonzero(overlap(tested, seen.training).identified | overlap(tested, seen.validation).identified)
         if len(known):
             raise DataError(
                 f"{name!r} learned from {len(known):,} of the {len(tested):,} test queries, such as query "

@@ -365,9 +365,9 @@ class Comparison:
         if isinstance(model, Ranker):
             # the training part is only given where it is known to be the one of the fit
             return model.certificate(self.first.train if learned_here else None, test, delta)
-        seen = None
-        if learned_here:
-            held, seen = self.first.validation, Seen().with_training(fingerprints(self.first.train))
+        seen, train = None, self.first.train
+        if learned_here and train is not None:
+            held, seen = self.first.validation, Seen().with_training(fingerprints(train))
             seen = seen if held is None else seen.with_validation(fingerprints(held))
         result = self.on_fold(self.results[name], 1)
         return holdout_certificate(name, result, test, delta, seen=seen, learned_here=learned_here)

@@ -83,8 +83,9 @@ def certify_ranker(
     held, learned = (None if one is None else _sample(ranker, ranker._aligned(one)) for one in (holdout, train))
     population = Population()
     if measure.at_most_one:
-        for sample, ties in ((held, "pessimistic"), (learned, None)):  # training bounds take ties in the worst order
-            population |= Population() if sample is None else sample.population(measure, ties)
+        # training bounds take ties in the worst order
+        population |= Population() if held is None else held.population(measure, "pessimistic")
+        population |= Population() if learned is None else learned.population(measure, None)
     found = _Collected(fit, delta, measure, population)
     about = f"{ranker.name}, {measure.title}"
     if held is not None:

@@ -200,7 +200,8 @@ def holdout_part(
             f"{repeated:,} of the {len(queries):,} hold-out queries have the same content as others, or documents that "
             "only they have: they may be copies, or several draws of a frequent query; bounds hold in either case"
         )
-    number, rest = population.number(title), {"unseen": unseen, "weight": queries.weight, "group": group, "seen": same}
+    number = population.number(title)
+    rest: dict[str, Any] = {"unseen": unseen, "weight": queries.weight, "group": group, "seen": same}
     try:
         claims = holdout_claims(1 - values, of=number, **rest)
         if population.empty or population.undefined:
@@ -211,7 +212,9 @@ def holdout_part(
             claims += [holdout_claims(losses, of=of, headline=False, **rest)[-1]] if claims else []
     except RankwiseError as error:  # weights that differ
         return HoldoutPart(claims=[], notes=[*notes, f"no hold-out bound: {error}"], missing=str(error))
-    missing = "" if claims else "every hold-out query that counts was used in training; pass queries the model has not seen"
+    missing = (
+        "" if claims else "every hold-out query that counts was used in training; pass queries the model has not seen"
+    )
     return HoldoutPart(claims=claims, notes=notes, missing=missing, used=int((~np.isnan(values)).sum()))
 
 
