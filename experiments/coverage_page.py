@@ -90,7 +90,7 @@ def groups_of(cells: dict[Cell, Count]) -> dict[str, list[Count]]:
 
 
 def intervals_of(numbers: Numbers) -> dict[Key, list[tuple[str, Count]]]:
-    """(part, what, how often it may fail) -> the counts of every distribution and size; the worlds are not among them."""
+    """(part, what, how often it may fail) -> the counts of every distribution and size, without the worlds."""
     found: dict[Key, list[tuple[str, Count]]] = {}
     for part, values, n, what, may_fail, count in numbers["intervals"]:
         if part in PARTS:

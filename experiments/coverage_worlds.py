@@ -516,7 +516,7 @@ ABOUT = {
     "50 rankers": "50 of them",
     **{name: world.about for name, world in SUBSETS.items()},
     **{name: about for name, (about, _) in STREAMS.items()},
-    **{name: "two equal rankers; the user of rank r is active in proportion to 1/r" for name in USERS},
+    **dict.fromkeys(USERS, "two equal rankers; the user of rank r is active in proportion to 1/r"),
 }
 TRIALS = (
     *(Trial("hold-out", world, n) for world in HOLDOUTS for n in ((30, 100) if "times" in world else (100, 300))),

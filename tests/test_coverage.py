@@ -63,7 +63,12 @@ def test_the_counts_are_of_every_ranker_on_every_population(stored):
 
 def test_t15_every_control_is_found_out(stored):
     controls = [name for name in verdicts(stored) if CONTROL in name]
-    assert {name.partition(": ")[0] for name in controls} >= {*worlds.HOLDOUTS, *worlds.SUBSETS, *worlds.STREAMS, *worlds.USERS}
+    assert {name.partition(": ")[0] for name in controls} >= {
+        *worlds.HOLDOUTS,
+        *worlds.SUBSETS,
+        *worlds.STREAMS,
+        *worlds.USERS,
+    }
     assert missed_controls(stored) == []
 
 
