@@ -4,9 +4,10 @@ Certificates of every ranker on populations whose true means are known, at delta
 headline are wrong, with exact binomial intervals; then worlds in which queries repeat, touch training or choose, and
 intervals, confidence sequences and plans. ``--repetitions 12`` is the number of certificates per cell (a ranker, a
 population, a number of queries), and 32 times as many samples are drawn for the others; ``--seed 0`` is where all
-random numbers come from, and ``--jobs`` the number of processes, which changes no digit. Writes docs/coverage.json, docs/figures/coverage.png and the tables of docs/coverage.md; ``--redraw``
-makes figure and tables from the stored numbers, and ``--add LossRanker`` counts the cells of a new ranker alone and
-adds them to the stored ones. About ten minutes on two cores.
+random numbers come from, and ``--jobs`` the number of processes, which changes no digit. Writes docs/coverage.json,
+docs/figures/coverage.png and the tables of docs/coverage.md; ``--redraw`` makes figure and tables from the stored
+numbers, and ``--add LossRanker`` counts the cells of a new ranker alone and adds them to the stored ones. About ten
+minutes on two cores.
 """
 
 import argparse

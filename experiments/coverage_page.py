@@ -195,7 +195,7 @@ def rows_table(numbers: Numbers) -> str:
                 f"{whole.not_met:,}",
                 _worst((f"{cell.case}, {cell.population}, n = {cell.n:,}", count) for cell, count in cells.items()),
                 *_powers(list(cells.values()), allowed(label, numbers), *groups_of(cells).values()),
-                "vacuous" if whole.vacuous == whole.checked else _bold(found[label]),
+                _judged(label, found[label], list(cells.values()), allowed(label, numbers), *groups_of(cells).values()),
             ]
         )
     return markdown_table(titles, lines)
@@ -262,7 +262,11 @@ def trials_table(first: str, trials: dict[Key, list[tuple[str, Count]]], *, prom
         whole = Count.total(each)
         line = [where, what, f"{whole.checked:,}", f"{whole.failed:,}", _rate(whole), _worst(counts)]
         if may_fail is not None:
-            line += [_percent(may_fail), *_powers(each, may_fail), _judged(what, verdict(each, may_fail))]
+            line += [
+                _percent(may_fail),
+                *_powers(each, may_fail),
+                _judged(what, verdict(each, may_fail), each, may_fail),
+            ]
         lines.append(line)
     return markdown_table(titles if promised else titles[:6], lines)
 
@@ -349,13 +353,22 @@ def _bold(found: str) -> str:
     return f"**{found}**" if found == "FALSE" else found
 
 
-def _judged(what: str, found: Verdict) -> str:
-    """The verdict on a guarantee; a control has to be found out."""
-    if not what.startswith(CONTROL):
+def _judged(what: str, found: Verdict, parts: list[Count], may_fail: float, *groups: list[Count]) -> str:
+    """The verdict on a guarantee, which needs power to be worth anything; a control has to be found out."""
+    if what.startswith(CONTROL):
+        return "found out" if found == "FALSE" else "**MISSED**"
+    if found == "FALSE":
         return _bold(found)
-    return "found out" if found == "FALSE" else "**MISSED**"
+    whole = Count.total(parts)
+    if whole.vacuous == whole.checked:
+        return "vacuous"
+    level = level_of_one(len(parts) + sum(map(len, groups)))
+    rate = max(rates_to_find(may_fail))
+    best = max(power(one, may_fail, rate, level) for each in (*groups, parts) for one in each)
+    return found if max(best, power(whole, may_fail, rate)) >= ENOUGH else "too weak to tell"
 
 
+ENOUGH = 0.8  # of power, for a verdict that nothing is wrong
 POWER = ("power at twice the rate", "power at 25 %")
 
 
