@@ -273,8 +273,8 @@ def _refuse_foreign(name: str) -> None:
     # the length of a header has zero bytes, which text does not
     if known is None and b"\0" not in head and len(head) > 8:
         raise FileFormatError(
-            f"{name} is not a rankwise file, as save() writes it, but text: read_table, read_letor and read_columns read "
-            "data, read_model reads models of other tools"
+            f"{name} is not a rankwise file, as save() writes it, but text: read_table, read_letor and read_columns "
+            "read data, read_model reads models of other tools"
         )
 
 

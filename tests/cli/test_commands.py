@@ -139,7 +139,10 @@ def test_options_that_name_columns_are_refused_beside_a_file_without_columns(
     before = sorted(path.name for path in tmp_path.iterdir())
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert err == "rankwise: --ignore: only tables (CSV, JSON lines, parquet, Arrow) have columns to name, and judged.txt is none\n"
+    assert (
+        err == "rankwise: --ignore: only tables (CSV, JSON lines, parquet, Arrow) have columns to "
+        "name, and judged.txt is none\n"
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 

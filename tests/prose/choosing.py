@@ -133,7 +133,7 @@ def one_list_by_the_scorer() -> Iterator[str]:
 
 
 stated("first_model.md", "names of encodings", "UTF-16 and Windows-1252")
-stated("data.md", "names of encodings", "UTF-16 or UTF-32 with", "or Windows-1252, which", "is read as Windows-1252, and")
+stated("data.md", "names of encodings", "UTF-16 or UTF-32 with", "or Windows-1252, which", "as Windows-1252, and")
 
 
 @claims("first_model.md")
