@@ -130,8 +130,8 @@ MISTAKES = {
     "a column of texts": (
         text([*HEADER, "url"], ([*line, "http://x"] for line in rows())),
         ROLES,
-        "my.csv, line 2: column 'url' holds 'http://x', and a feature is a number: leave the column out by "
-        "--ignore url, or take it for the documents' ids by --docid url",
+        "my.csv, line 2: column 'url' holds 'http://x', and feature columns must be numeric: leave the column out by "
+        "--ignore url, take it for the documents' ids by --docid url, or make features of it",
     ),
     "an ignored column misspelt": (
         text(),
@@ -245,7 +245,7 @@ def test_holes_and_unjudged_rows_are_taken_when_told(run, write):
 
 def test_a_misspelt_ranker_is_offered_its_neighbour(run, write):
     write("my.csv", text())
-    assert "(did you mean SmoothRank?)" in refused(run, "train", "my.csv", *ROLES, "--ranker", "SmothRank")
+    assert "(did you mean 'SmoothRank'?)" in refused(run, "train", "my.csv", *ROLES, "--ranker", "SmothRank")
 
 
 PAGE = Path(__file__).parents[1] / "docs" / "first_model.md"

@@ -48,8 +48,8 @@ def _begins(pattern: bytes) -> re.Pattern[bytes]:
 SIGNATURES = (
     Signature(_begins(rb"PAR1"), PARQUET, "read it with read_table"),
     Signature(_begins(rb"PARE"), "an encrypted Parquet file", "write it without encryption"),
-    # the continuation mark of the form without a table of contents: UTF-8 has no byte 0xFF
-    Signature(_begins(rb"ARROW1\0\0|\xff\xff\xff\xff"), ARROW, "read it with read_table"),
+    # the continuation mark and the length of the schema, in the form without a table of contents
+    Signature(_begins(rb"ARROW1\0\0|\xff\xff\xff\xff.{3}\0"), ARROW, "read it with read_table"),
     Signature(_begins(rb"FEA1"), "a Feather file of version 1", "write it as Parquet"),
     # eight bytes of length, of which no header has the last three, and the brace of the header
     Signature(_begins(rb".{5}\0\0\0\{"), STORE, "load it with load"),

@@ -316,14 +316,14 @@ def _refuse_foreign(name: str) -> None:
     except OSError as error:
         raise FileFormatError(f"{name} cannot be read: {error.strerror or error}") from None
     if not head:
-        raise FileFormatError(f"{name} is empty, expected a rankwise file")
+        raise FileFormatError(f"{name} is not a rankwise file, or is damaged: it is empty")
     known = signature(head)
     if known is not None and known.called != STORE:
-        raise FileFormatError(f"{name} is {known.called}, expected a rankwise file: {known.advice}")
+        raise FileFormatError(f"{name} is not a rankwise file, but {known.called}: {known.advice}")
     # the length of a header has zero bytes, which text does not
-    if known is None and b"\0" not in head:
+    if known is None and b"\0" not in head and len(head) > 8:
         raise FileFormatError(
-            f"{name} is text, expected a rankwise file, as save() writes it: read_table, read_letor and read_columns "
+            f"{name} is not a rankwise file, as save() writes it, but text: read_table, read_letor and read_columns "
             "read data, read_model reads models of other tools"
         )
 

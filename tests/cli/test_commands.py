@@ -101,7 +101,7 @@ def test_convert_reads_standard_input_and_gzip(tmp_path, judged):
         (["inspect", "."], "is a folder"),
         (["inspect", "broken.txt"], "broken.txt, line 2, column"),
         (["evaluate", "judged.txt", "short.scores"], "holds 1 scores for"),
-        (["evaluate", "judged.txt", "short.scores", "--like", "lucene"], "like is one of"),
+        (["evaluate", "judged.txt", "short.scores", "--like", "lucene"], "like must be one of"),
         (["evaluate", "judged.txt", "short.scores", "-m", "nDGC@10"], "no measure is called 'nDGC'"),
         (["convert", "judged.txt", "x.docx"], "ends in '.docx', expected one of"),
         (["convert", "judged.txt", "no/such/folder/x.rankwise"], "x.rankwise"),
@@ -139,7 +139,10 @@ def test_options_that_name_columns_are_refused_beside_a_file_without_columns(
     before = sorted(path.name for path in tmp_path.iterdir())
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert err == "rankwise: --ignore: only tables (parquet, Arrow, CSV) have columns to name, and judged.txt is none\n"
+    assert (
+        err == "rankwise: --ignore: only tables (CSV, JSON lines, parquet, Arrow) have columns to "
+        "name, and judged.txt is none\n"
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 

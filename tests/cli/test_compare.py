@@ -85,7 +85,7 @@ def test_a_second_run_with_resume_says_the_same_to_the_last_second(run, lists):
     ("arguments", "complaint"),
     [
         (("nowhere.txt", *QUICK), "nowhere.txt"),
-        (("lists.txt", "-r", "nonsense"), "found 'nonsense'"),
+        (("lists.txt", "-r", "nonsense"), "no ranker is called 'nonsense'"),
         (("lists.txt", "-r", "AdaRank", "-r", "AdaRank"), "--ranker AdaRank is given twice"),
         (("lists.txt", "-r", "a=nowhere"), "there is no file nowhere"),
         (("lists.txt", *QUICK, "--baseline", "b"), "found 'b'"),

@@ -220,7 +220,7 @@ def test_on_a_terminal_a_live_line_counts_rounds_and_mistakes(text, tmp_path):
         (["broken.txt", "--online"], "broken.txt, line 2, column"),
         (["empty.txt", "--online"], "empty.txt holds no judged queries"),
         (["lists.txt", "--online", "--skip", "60"], "lists.txt holds nothing after the first 60 queries"),
-        (["lists.txt", "--online", "--ranker", "svm"], "--ranker is one of slam, max-pair, listnet"),
+        (["lists.txt", "--online", "--ranker", "svm"], "--ranker must be one of slam, max-pair, listnet"),
         (["lists.txt", "--online", "--ranker", "listnet", "--margin", "1"], "ListNet has no parameter 'margin'"),
         (["lists.txt", "--online", "--measure", "nDGC"], "no measure is called 'nDGC'"),
         (["lists.txt", "--online", "--measure", "RR"], "SLAM bounds nDCG, nDCG@k and AP"),

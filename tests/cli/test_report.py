@@ -80,7 +80,7 @@ def test_titles_texts_and_slices_come_from_tables(run, tmp_path):
         (("lists.txt", *QUICK, "-o", "no/where.html"), "no/where.html cannot be written"),
         (("lists.txt", *QUICK, "-o", "."), "it is a folder"),
         (("nowhere.txt", *QUICK), "nowhere.txt"),
-        (("lists.txt", "-r", "nonsense"), "found 'nonsense'"),
+        (("lists.txt", "-r", "nonsense"), "no ranker is called 'nonsense'"),
     ],
 )
 def test_nonsense_is_one_sentence_and_leaves_nothing(run, tmp_path, arguments, complaint):

@@ -129,7 +129,7 @@ def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls
     ("arguments", "sentence"),
     [
         (["nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
-        (["lists.txt", "--ranker", "forest"], "--ranker is one of AdaRank, AutoRanker"),
+        (["lists.txt", "--ranker", "forest"], "--ranker must be one of AdaRank, AutoRanker"),
         (
             ["lists.txt", "--set", "rounds=3"],
             "AutoRanker has no parameter 'rounds': it has boosters, folds, linear, max_trees",

@@ -100,12 +100,12 @@ def test_a_file_that_is_no_model_is_called_by_its_name(tmp_path, kind):
     """Once the message spoke of a header that is too large."""
     path = tmp_path / "m.rankwise"
     path.write_bytes({"text": CSV, "empty": b""}.get(kind) if kind in ("text", "empty") else FOREIGN[kind](tmp_path))
-    with pytest.raises(FileFormatError, match=r"m\.rankwise is ") as refused:
+    with pytest.raises(FileFormatError, match=r"m\.rankwise is not a rankwise file") as refused:
         rw.load(path)
     sentence = str(refused.value)
     if kind != "a binary file of an unknown format":
-        assert f"m.rankwise is {kind}, expected a rankwise file" in sentence
-    assert "header" not in sentence or "unknown" in kind
+        assert kind in sentence
+        assert "header" not in sentence
 
 
 def test_every_signature_is_within_reach_and_no_text_has_one():

@@ -135,7 +135,7 @@ def test_text_is_no_feature(make):
     frame = make(without(title=["to", "be", "or", "not"]))
     with pytest.raises(DataError, match=r"column 'title' holds 'to', .*: leave the column out by ignore=\['title'\]"):
         from_frame(frame)
-    with pytest.raises(DataError, match=r"column 'title' holds 'to', and a feature is a number"):
+    with pytest.raises(DataError, match=r"column 'title' holds 'to', and feature columns must be numeric"):
         from_frame(frame, features=["title"])
     assert from_frame(frame, features=["bm25"]).n_features == 1
     assert from_frame(frame, ignore=["title"]).feature_names == from_frame(make(COLUMNS)).feature_names

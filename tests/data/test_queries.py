@@ -138,7 +138,7 @@ def test_ids_without_a_hash_are_refused(unhashable):
         ({"X": [[1.0], [2.0], [-np.inf]], "feature_names": ["bm25"]}, r"X is -inf at row 2, feature 0 \(bm25\)"),
         ({"y": [0, -1, 2]}, "y is -1 at row 1: labels are 0 or more"),
         ({"y": [0, 1, np.nan]}, "y is nan at row 2"),
-        ({"y": ["good", "bad", "bad"]}, "y holds one number per row"),
+        ({"y": ["good", "bad", "bad"]}, "labels must be numbers, got the text .good."),
         ({"y": [0, 1]}, r"found shape \(2,\) for 3 rows"),
         ({"weight": [1.0]}, r"one number per query: found shape \(1,\) for 2 queries"),
         ({"weight": [1.0, -1.0]}, "weight is -1.0 at query 1"),

@@ -183,5 +183,5 @@ def test_labels_that_the_tool_refuses_or_changes_in_silence_are_refused(like, me
 def test_a_measure_that_the_tool_lacks_is_refused_by_name():
     with pytest.raises(MeasureError, match=r"lightgbm has no RR; .* nDCG, AP"):
         evaluate([1, 0], [1, 0], ["RR"], group=[2], like="lightgbm")
-    with pytest.raises(MeasureError, match="like is one of"):
+    with pytest.raises(MeasureError, match="like must be one of"):
         evaluate([1, 0], [1, 0], ["RR"], group=[2], like="lucene")

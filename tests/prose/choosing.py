@@ -132,7 +132,8 @@ def one_list_by_the_scorer() -> Iterator[str]:
     yield "in about ten microseconds"
 
 
-stated("first_model.md", "a name", "UTF-16")
+stated("first_model.md", "names of encodings", "UTF-16 and Windows-1252")
+stated("data.md", "names of encodings", "UTF-16 or UTF-32 with", "or Windows-1252, which", "as Windows-1252, and")
 
 
 @claims("first_model.md")
