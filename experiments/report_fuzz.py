@@ -44,8 +44,8 @@ def drawn(random: np.random.Generator) -> rw.Queries:
     return rw.Queries.from_arrays(X, labels, group=sizes)
 
 
-def run_once(number: int, seed: int, rankers: int = 3) -> str:
-    """One run; what was wrong with it, or nothing."""
+def run_once(number: int, seed: int, rankers: int = 3) -> tuple[str, bool]:
+    """One run: what was wrong with it, or nothing; and whether its data could be compared."""
     random = np.random.default_rng([seed, number])
     with tempfile.TemporaryDirectory() as folder:
         data, report = Path(folder, "data.txt"), Path(folder, "report.html")
@@ -68,14 +68,14 @@ def run_once(number: int, seed: int, rankers: int = 3) -> str:
         said, printed = err.getvalue(), out.getvalue()
         about = f"run {number}: {' '.join(arguments[6:])}: exit code {code}: {said[-300:]}"
         if "could not be drawn" in said or "was not written" in said or "Traceback" in said:
-            return about
+            return about, True
         if code == REFUSED and not printed and said.strip().count("\n") == 0:
-            return ""  # too few queries, labels that a measure does not take
+            return "", False  # too few queries, labels that a measure does not take
         if code != 0 or not report.is_file():
-            return about
+            return about, True
         if "could not be drawn" in report.read_text(encoding="utf-8").partition("<script")[0]:
-            return about
-    return ""
+            return about, True
+    return "", True
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,10 +83,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--runs", type=int, default=RUNS, help="data sets")
     parser.add_argument("--seed", type=int, default=0, help="where all random numbers come from")
     given = parser.parse_args(arguments)
-    failed = [said for number in track(range(given.runs), "reports") if (said := run_once(number, given.seed))]
+    found = [run_once(number, given.seed) for number in track(range(given.runs), "reports")]
+    failed = [said for said, _ in found if said]
     for said in failed:
         print(said)
-    print(f"{len(failed)} of {given.runs} runs failed")
+    refused = sum(not compared for _, compared in found)
+    print(f"{len(failed)} of {given.runs} runs failed; {refused} had data that cannot be compared")
     return 1 if failed else 0
 
 
