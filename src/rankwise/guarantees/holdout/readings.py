@@ -15,8 +15,8 @@ Each bound here is the largest over all readings, mixtures included. It therefor
 the readings with N draws, take one with the largest bound. From every group of the first kind it may be assumed to hold
 the query with the largest loss: if it does not, exchange one of its queries for that one. The other draws may be
 assumed to be the largest of all other losses. So the largest bound is found among the readings that take the largest
-loss of every group of the first kind (the ``sure`` losses), and of all other losses (the ``optional`` ones) the largest,
-next to largest and so on, up to any number.
+loss of every group of the first kind (the ``sure`` losses), and of all other losses (the ``optional`` ones) the
+largest, next to largest and so on, up to any number.
 """
 
 import math

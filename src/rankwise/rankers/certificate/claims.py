@@ -333,8 +333,8 @@ def uniform_claims(
     beforehand, so that it costs no delta. The second rests on a range that is known from the labels of the sample only:
     the sample would otherwise choose how many bounds are compared.
 
-    If queries repeat each other, it is not known which of them are draws. Every bound grows with the mean loss and falls
-    with the number of draws, so the largest mean and the smallest number of all readings
+    If queries repeat each other, it is not known which of them are draws. Every bound grows with the mean loss and
+    falls with the number of draws, so the largest mean and the smallest number of all readings
     (:mod:`rankwise.guarantees.holdout.readings`) give a bound that holds under each of them.
     """
     n, G = len(found.readings.sure), found.loss.lipschitz_l1(constants.m)

@@ -1,7 +1,8 @@
 """The hold-out bounds of a certificate: which future queries they are about, and what was seen before.
 
 :class:`Population` names the future queries that a mean is about. :func:`holdout_part` compares a hold-out with the
-queries that a ranker has seen, and makes the claims and the notes, from the values of a measure by any source of scores.
+queries that a ranker has seen, and makes the claims and the notes, from the values of a measure by any source of
+scores.
 """
 
 from dataclasses import dataclass
@@ -244,8 +245,8 @@ def _compared(queries: Queries, seen: Seen, n_jobs: int | None) -> tuple[_Compar
         chance = found.same & found.unclear
         if chance.any():
             notes.append(
-                f"{_some(queries, chance)} the features and labels of {as_what} queries, which do not identify a query: "
-                "it cannot be told whether they were used; bounds hold in either case"
+                f"{_some(queries, chance)} the features and labels of {as_what} queries, which do not identify a "
+                "query: it cannot be told whether they were used; bounds hold in either case"
             )
     if changed.any():
         notes.append(
