@@ -149,3 +149,12 @@ def test_t8_there_is_no_seed(files, run):
     code, _, err = run("certify", files / "test.scores", "--holdout", files / "test.rankwise", "--seed", 1)
     assert code == 2
     assert "--seed" in err
+
+
+def test_w3_evaluate_warns_of_queries_that_the_model_has_seen(files, run):
+    code, _, err = run("evaluate", files / "train.rankwise", "--model", files / "model.rankwise", "-m", "AP")
+    assert code == 0
+    assert "the model has seen 40 of these 40 queries before (40 as training queries)" in " ".join(err.split())
+    code, _, err = run("evaluate", files / "test.rankwise", "--model", files / "model.rankwise", "-m", "AP")
+    assert code == 0
+    assert "has seen" not in err

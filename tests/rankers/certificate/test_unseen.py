@@ -106,7 +106,7 @@ def test_copies_that_identify_nothing_are_no_draws_for_certain():
     assert model.certificate(None, single).headline is None
 
 
-# -------------------------------------------------------------------------------- T1: draws of frequent queries
+# ------------------------------------------------------------------------------------------- T1: frequent queries
 
 HEAD = np.array([[0.2, 0.1], [0.4, 0.9], [0.6, 0.3], [0.8, 0.7], [0.9, 0.2]]), np.array([2.0, 1, 0, 0, 0])
 
