@@ -418,7 +418,7 @@ def draw(numbers: Numbers) -> "Figure":
         figure = new_figure(10.5, 9.4)
         grid = figure.add_gridspec(2, 2, height_ratios=(5.6, 3.8))
         _draw_panel(figure.add_subplot(grid[0, 0]), rows, "Rows of certificates")
-        _draw_panel(figure.add_subplot(grid[0, 1]), others, "Intervals, sequences and plans")
+        _draw_panel(figure.add_subplot(grid[0, 1]), others, "Intervals and plans")
         _draw_worlds(figure.add_subplot(grid[1, :]), numbers)
         return figure
 

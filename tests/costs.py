@@ -39,7 +39,7 @@ SECONDS = {
     "kernels/test_waiting.py": 9,
     "losses/test_every_loss.py": 9,
     "serve/test_killed.py": 9,
-    "test_coverage.py": 9,
+    "test_coverage.py": 14,
     "losses/test_a_dropped_file.py": 8,
     "rankers/boosting/test_catboost_growing.py": 8,
     "guarantees/test_certificate.py": 7,

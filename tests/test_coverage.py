@@ -224,7 +224,7 @@ def failures(cell, repetitions, alter, label):
         ("LinearModel", "finite", 30, "Betting", 0.5),
         ("LinearModel", "finite", 30, "Hoeffding", 0.3),
         ("LinearModel", "finite", 30, HEADLINE, 0.4),
-        ("RankSVM", "coins", 4_000, "Uniform, l2-Lipschitz, fitted norm, PairHinge", 0.5),
+        ("RankSVM", "coins", 4_000, "Uniform, l2-Lipschitz, fitted norm, PairHinge", 0.3),
         ("ListNet, online", "finite", 30, "Online to batch", 0.3),
         ("SLAMPerceptron", "finite", 30, "Theorem S", 0.0),
         ("MaxPairPerceptron", "finite", 30, "Max-pair mistakes", 0.0),
@@ -233,7 +233,7 @@ def failures(cell, repetitions, alter, label):
         ("AdaRank", "finite", 30, "AdaRank certificate", 0.0),
         ("PermuRank", "finite", 30, "Working sets", 0.0),
         ("SmoothRank", "finite", 30, "Smoothing error", 0.0),
-        ("MappedRanker", "coins", 4_000, "Uniform, l2-Lipschitz, fitted norm, PairHinge", 0.5),
+        ("MappedRanker", "coins", 4_000, "Uniform, l2-Lipschitz, fitted norm, PairHinge", 0.3),
         ("MappedRanker", "finite", 30, "Gap to the minimum", 0.0),
         ("KernelPerceptron", "finite", 30, "Theorem S", 0.0),
         ("KernelPerceptron, max-pair", "finite", 30, "Max-pair mistakes", 0.0),
@@ -268,7 +268,7 @@ FOUND_OUT = {
     Trial("hold-out", "Zipf queries", 100): 5,
     Trial("hold-out", "the whole training file", 300): 5,
     Trial("hold-out", "easy training rows and a frequent query", 100): 5,
-    Trial("hold-out", "rows given 30 times", 30): 25,
+    Trial("hold-out", "some training rows", 100): 15,
     Trial("subset", "empty queries", 100): 5,
     Trial("subset", "tied scores", 100): 5,
     Trial("subset", "weights of 0", 100): 5,
@@ -283,17 +283,17 @@ def test_t15_in_a_world_the_guarantee_is_kept_and_the_control_is_found_out(trial
     assert trial in TRIALS
     found = run_trial(trial, 0, FOUND_OUT[trial], 0, DELTA)
     assert sum(what.startswith(CONTROL) for what in found) == 1
-    for what, (level, count) in found.items():
+    for what, (may_fail, count) in found.items():
         assert count.checked == FOUND_OUT[trial], what
-        assert verdict([count], level) == ("FALSE" if what.startswith(CONTROL) else "kept"), what
+        assert verdict([count], may_fail) == ("FALSE" if what.startswith(CONTROL) else "kept"), what
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("trial", worlds.TRIALS, ids=lambda trial: f"{trial.values}, {trial.n}")
 def test_t15_guarantees_are_kept_in_every_world(trial):
-    for what, (level, count) in run_trial(trial, 0, 60, 1, DELTA).items():
-        if not what.startswith(CONTROL) and not math.isnan(level):
-            assert verdict([count], level) == "kept", what
+    for what, (may_fail, count) in run_trial(trial, 0, 60, 1, DELTA).items():
+        if not what.startswith(CONTROL) and not math.isnan(may_fail):
+            assert verdict([count], may_fail) == "kept", what
 
 
 # ------------------------------------------------------------------------------------------- truths
@@ -390,7 +390,7 @@ def test_over_all_samples_of_coins_the_headline_fails_with_probability_delta_at_
     for name, each in found.items():
         if name != "smallest of three, each at delta":
             assert (each <= DELTA).all(), name
-    assert found["Betting"].max() > 0.03  # the bounds are not so wide that they could not fail
+    assert found["Betting"].max() > 0.01  # the bounds are not so wide that they could not fail
     assert (found["smallest of three, each at delta/3"] <= found["smallest of three, each at delta"] + 1e-12).all()
     # the union bound: no smallest end fails more often than all together
     together = sum(found[name] for name in ("Hoeffding", "Empirical Bernstein", "Betting"))

@@ -137,7 +137,7 @@ def test_queries_follow_the_ranker_and_the_measure_that_are_chosen(wide, compari
     for name, base, own in zip(table["qid"], table["ridge"], table["boosted"], strict=True):
         if own == own:
             assert float(found[str(name)]) == pytest.approx(own - base, abs=1e-3)
-    assert "boosted less ridge" in wide.run("document.getElementById('changes-title').textContent")
+    assert "boosted minus ridge" in wide.run("document.getElementById('changes-title').textContent")
 
 
 def test_a_query_opens_with_two_lists_and_a_document_with_its_features(wide, comparison):
