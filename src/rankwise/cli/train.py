@@ -387,11 +387,11 @@ def _certified(results: dict[str, Any], target: Path) -> str:
         return f"not certified, because no query was held out: rankwise certify {target} --holdout FILE"
     best = certificate["headline"]
     if best is None:
-        return f"not certified: {certificate['notes'][0]}"
+        return f"not certified: {certificate['missing']}"
     if best["value"] >= best["ceiling"]:
         return f"not certified: {best['terms']['n']:,.0f} queries are too few for a bound on {measure}"
     return (
-        f"certified by them: {measure} on future queries is {1 - best['value']:.4f} or more in the mean, "
+        f"certified by them: {best['bounds'].removeprefix('1 - ')} is {1 - best['value']:.4f} or more on average, "
         f"with probability {1 - certificate['delta']:g}"
     )
 
