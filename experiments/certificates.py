@@ -80,7 +80,7 @@ def on_future(certificate: Certificate) -> list[str]:
     assert certificate.headline is not None
     about_measure = [row for row in certificate.rows if row.bounds == certificate.headline.bounds]
     return [
-        certificate.headline.bounds.removeprefix("1 - ").removesuffix(" on future queries"),
+        certificate.about.split(", ")[1],
         f"{certificate.headline.terms['mean']:.3f}",
         f"**{certificate.headline.value:.3f}**",
         shown([row for row in about_measure if row.name == "Betting"]),

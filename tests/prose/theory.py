@@ -31,15 +31,16 @@ stated(
     "guarantees.md",
     "the size of a hash, and when two documents are the same",
     "a 64-bit hash",
-    "with fewer than 16 features",
-    "half of another's",
+    "four decimals or float16 with six features",
+    "six digits with two to five",
+    "two sketched documents",
 )
 stated("guarantees.md", "a level of confidence", "with probability 0.95")
 
 
 @claims("guarantees.md")
 def queries_without_a_relevant_document() -> Iterator[str]:
-    counted = int(re.search(r"on the (\d+) ", printed("guarantees.md", "print(certificate.summary())"))[1])
+    counted = int(re.search(r"on (\d+) of 150 ", printed("guarantees.md", "print(certificate.summary())"))[1])
     yield f"({150 - counted} of the 150 queries have no relevant document"
 
 
@@ -66,7 +67,7 @@ def parts_of_the_fold() -> Iterator[str]:
 @claims("guarantees.md")
 def headlines() -> Iterator[str]:
     rows = [row for row in written_part("guarantees.md", "certificates") if row[1] == "nDCG@10"]
-    small = [row for row in rows if float(row[3].strip("*")) <= 0.77]
+    small = [row for row in rows if float(row[3].strip("*")) <= 0.78]
     assert 2 * len(small) > len(rows)
     worst = max(float(row[3].strip("*")) for row in small)
     measured = [1 - float(row[2]) for row in small]
