@@ -7,16 +7,18 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankwise._errors import DataError, FileFormatError
 from rankwise.data.anyfile import kind_of
 from rankwise.data.queries import Queries
 from rankwise.data.sources import peeked
 from rankwise.data.tabular.rows import is_arrow
-from rankwise.features.builder import FeatureBuilder
 from rankwise.features.table import RawTable, read_columns
 from rankwise.features.texts import number_of
+
+if TYPE_CHECKING:
+    from rankwise.features.builder import FeatureBuilder
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
@@ -112,7 +114,7 @@ def with_roles(options: Options) -> dict[str, Any]:
     return {"qid": "qid", "label": "label", **options}
 
 
-def new_builder(options: Options) -> FeatureBuilder:
+def new_builder(options: Options) -> "FeatureBuilder":
     """A FeatureBuilder as the options say.
 
     Parameters
@@ -127,6 +129,8 @@ def new_builder(options: Options) -> FeatureBuilder:
         The builder, which is not fitted.
     """
     known = with_roles(options)
+    from rankwise.features.builder import FeatureBuilder  # which imports scikit-learn
+
     return FeatureBuilder(
         qid=known["qid"],
         label=known["label"],
@@ -140,7 +144,7 @@ def new_builder(options: Options) -> FeatureBuilder:
 
 
 def built_by(
-    builder: FeatureBuilder, table: RawTable, path: str | os.PathLike[str], options: Options, *, judged: bool = True
+    builder: "FeatureBuilder", table: RawTable, path: str | os.PathLike[str], options: Options, *, judged: bool = True
 ) -> Queries:
     """Apply the builder of a model; columns with a role are the model's unless the options name others.
 
