@@ -29,8 +29,8 @@ from rankwise.rankers._base import LinearRanker
 Floats = NDArray[np.float64]
 
 # The future queries for which the measure is defined: a sample decides whether the sentence names what is left out.
-FUTURE = "future queries(?: with a relevant document)?(?: (?:and )?for which it is defined)?"
-ALL, TRAINING = ", undefined counted as 0", "(?:lists|queries)"
+_WITH = "(?:lists|queries)(?: with a relevant document)?(?: (?:and )?for which it is defined)?"
+FUTURE, TRAINING, ALL = f"future {_WITH}", _WITH, ", undefined counted as 0"
 # Queries that the risk of every iterate of a run is measured on, where means are not exact.
 FEW = 1_000
 # What rounding may leave between two objectives that should be equal.

@@ -31,7 +31,8 @@ import rankwise as rw
 from experiments.coverage_counts import CONTROL, Outcome, Trial, check
 from experiments.coverage_populations import Mean
 from rankwise.clicks import ClickLog, ab_test
-from rankwise.guarantees import Bound, mean_interval
+from rankwise.clicks.preferences import differences
+from rankwise.guarantees import Bound, ConfidenceSequence, mean_interval
 from rankwise.guarantees.holdout.sequences import RunningMean
 
 Floats = NDArray[np.float64]
@@ -484,7 +485,7 @@ def aa_trial(trial: Trial, random: Random, delta: float) -> list[Outcome]:
     first = np.sort(np.unique(user, return_index=True)[1])
     return [
         Outcome("No winner, first list of each user", delta, _decided(clicked[first], arm[first], delta)),
-        Outcome(CONTROL + "no winner, every list", delta, _decided(clicked, arm, delta)),
+        Outcome(CONTROL + "no winner, every list", delta, _decided_carelessly(clicked, arm, delta)),
     ]
 
 
@@ -501,6 +502,13 @@ def _decided(clicked: NDArray[np.bool_], arm: NDArray[np.bool_], delta: float) -
         version=np.where(arm, "A", "B"),
     )
     return ab_test(log, versions=("A", "B"), delta=delta, grid=200).decided is not None
+
+
+def _decided_carelessly(clicked: NDArray[np.bool_], arm: NDArray[np.bool_], delta: float) -> bool:
+    """The same sequence without the test of the coin, which would refuse it: lists are not assigned, users are."""
+    sequence = ConfidenceSequence(delta, span=(-2.0, 2.0), grid=200)
+    sequence.update(differences(clicked.astype(float), arm, 0.5)[0])
+    return not sequence.low <= 0 <= sequence.high
 
 
 PARTS: dict[str, Callable[[Trial, Random, float], list[Outcome]]] = {

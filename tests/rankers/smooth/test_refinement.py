@@ -183,7 +183,7 @@ def test_a_validation_set_is_learned_from_or_kept_for_choosing():
     np.testing.assert_allclose(pooled.coef_, together.coef_, rtol=1e-5)
     assert (pooled.seen_.training.length, pooled.seen_.validation.length, pooled.seen_.record.count) == (80, 0, 80)
     certificate = pooled.certificate(train, other)
-    assert certificate.notes[0].startswith("no hold-out bound: 20 of these queries were seen in fit, as training")
+    assert certificate.missing.startswith("all 20 hold-out queries were used in training")
     assert any("are not those of the fit, which saw 80" in note for note in certificate.notes)
     kept = SmoothRank("nDCG@10", refit="train", **QUICK).fit(train, validation=other)
     assert (kept.seen_.training.length, kept.seen_.validation.length) == (60, 20)

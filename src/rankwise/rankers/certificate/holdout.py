@@ -65,9 +65,10 @@ class Population:
         """The number that is bounded, in words."""
         return f"1 - {title}{', ties averaged,' if self.tied else ''} on {self}"
 
-    def of_training(self, title: str) -> str:
-        """The same number on the training queries, with ties in the worst order."""
-        return f"{title} on the {self}".replace("future", "training")
+    @property
+    def training(self) -> str:
+        """The same restriction of the training queries, in words."""
+        return f"the {self}".replace("future", "training")
 
 
 def population_of(queries: Queries, values: Vector, worst: Vector | None = None) -> Population:

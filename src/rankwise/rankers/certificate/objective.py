@@ -119,8 +119,8 @@ def surrogate_on_sample(sample: "ScoredSample", loss: Loss) -> Bound | None:
     if not counted.any():
         return None
     bound = surrogate_above_loss(sample.losses(loss)[counted], 1 - values[counted])
-    about = sample.population(measure, None).of_training(measure.title)
-    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=f"1 - {about}")
+    about = f"1 - {measure.title} on {sample.population(measure, None).training}"
+    return replace(bound, name=f"{bound.name}, {loss.name}", bounds=about)
 
 
 def smoothing_gap(sample: "ScoredSample", loss: Loss, measure: Measure) -> Bound | None:
@@ -151,7 +151,7 @@ def smoothing_gap(sample: "ScoredSample", loss: Loss, measure: Measure) -> Bound
     values, gaps = [one.value for one in each], [one.terms["mu"] for one in each]
     return Bound(
         name="Smoothing error, mean over queries",
-        bounds=f"abs(smooth {measure.title} - {sample.population(measure, None).of_training(measure.title)})",
+        bounds=f"abs(smooth {measure.title} - {measure.title}) on {sample.population(measure, None).training}",
         statement="mean of G_max share S/(1 + S)",
         value=math.fsum(values) / len(values),
         terms={
