@@ -261,7 +261,7 @@ def test_the_score_of_a_ranker_and_its_certificate_leave_unjudged_documents_out_
     measured = evaluate(partly, model, ["Bpref"]).mean["Bpref"]
     assert model.score(partly) == measured
     assert model.score(held) == evaluate(held, model, ["Bpref"]).mean["Bpref"] < measured
-    assert f"({1 - measured:.3f} on the 12" in model.certificate(holdout=partly).summary()
+    assert f"({1 - measured:.3f} on 12 hold-out queries)" in model.certificate(holdout=partly).summary()
 
 
 # ------------------------------------------------------------------------------------------- the fact travels

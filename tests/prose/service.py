@@ -26,7 +26,7 @@ stated(
     "serve.md", "a type", "little-endian float32", "arrays of float32 in", "features as float32", "(float64 otherwise)"
 )
 stated("serve.md", "a version of a standard", "(OpenAPI 3.1)")
-stated("serve.md", "a place, not a comparison", "use it behind a proxy", "Put replicas behind a proxy")
+stated("serve.md", "a place, not a comparison", "Put replicas behind a proxy")
 stated(
     "serve.md", "definitions: tests/serve/test_experiments.py", "count as 0", "1, 0 or -1", "they would be 0",
     "then names the better model", "never better with probability", "first ranking that the user was shown",
