@@ -177,10 +177,11 @@ def test_mistakes_are_what_the_analysis_says(found, comparison):
     np.testing.assert_allclose(found["groups"][0]["rankers"]["boosted"]["mean"], gains["gain"], rtol=1e-3, atol=1e-9)
 
 
-def test_certificates_are_the_models_own_and_scores_get_the_hold_out(found, comparison):
+def test_certificates_are_about_the_first_measure_and_scores_get_the_hold_out(found, comparison):
     said = {one["ranker"]: one for one in found["certificates"]}
     each = found["delta"] / len(comparison.rankers)
-    own = comparison.models["ridge"][0].certificate(comparison.first.train, comparison.first.test, each)
+    first, model = comparison.first, comparison.models["ridge"][0]
+    own = rw.certify(first.test, model, comparison.titles[0], train=first.train, delta=each)
     assert said["ridge"]["summary"] == own.summary()
     assert len(said["ridge"]["rows"]) == len(own.rows)
     assert {row["kind"] for row in said["first feature"]["rows"]} == {"hold-out"}

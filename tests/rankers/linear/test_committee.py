@@ -98,7 +98,7 @@ def test_a_validation_set_is_learned_from_or_kept_for_choosing():
     pooled = RidgeCommittee().fit(train, validation=other)
     np.testing.assert_allclose(pooled.coef_, RidgeCommittee().fit(both).coef_, rtol=1e-9)
     assert (pooled.seen_.training.length, pooled.seen_.validation.length) == (35, 0)
-    assert pooled.certificate(holdout=other).notes[0].startswith("no hold-out bound: 15 of these queries were seen")
+    assert pooled.certificate(holdout=other).missing.startswith("all 15 hold-out queries were used in training")
     grid = (1e-3, 10.0)
     kept = RidgeCommittee(alpha=grid, refit="train").fit(train, validation=other)
     alone = {alpha: RidgeCommittee(alpha=alpha).fit(train).members_ for alpha in grid}
