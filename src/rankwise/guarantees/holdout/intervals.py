@@ -503,8 +503,8 @@ def _interval_power(n: int, difference: float, sd: float, delta: float, b: float
     bets = np.minimum(np.sqrt(2 * wanted / (n * variance)), betting.SHARE / 0.5)
     points = np.clip(shift + spread * math.sqrt(3) * np.array([-1.0, 0.0, 1.0]), -0.5, 0.5)
     growth, chance = np.log1p(bets[:, None] * points), np.array([1, 4, 1]) / 6
-    mean = growth @ chance
-    variances = growth**2 @ chance - mean**2
+    mean = (growth * chance).sum(axis=-1)
+    variances = (growth**2 * chance).sum(axis=-1) - mean**2
     excess = math.fsum(times * mean) - wanted - math.log(2)
     return float(ndtr(excess / math.sqrt(math.fsum(times * variances))))
 
