@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from experiments import bounds_by_angle as experiment
 from experiments.bound_angles import bounds_by_angle, draw_bounds, two_clouds
-from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import save_png
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses.permutation import TypeOne, TypeTwo, permutation_score
 from tests.strategies import few
 
