@@ -20,9 +20,9 @@ from benchmarks import page
 from benchmarks.page import Results
 from benchmarks.sent import FOLDER, Sent
 from rankwise._atomic_write import writing
-from rankwise._errors import RankwiseError
 from rankwise._progress import track
 from rankwise._tables import Table
+from rankwise.errors import RankwiseError
 
 QUALITY = "quality"  # not of speed: it has a page of its own, and takes half an hour
 PEERS = ("numpy", "numba", "scikit-learn", "xgboost-cpu", "pytrec-eval-terrier", "ir-measures")

@@ -17,7 +17,7 @@ RANKLIB = 45.0
 
 def synthetic(lists: int) -> Any:
     """Judged lists of 120 documents; features in [0, 1], a third of them with many ties, all a little informative."""
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
 
     rng, rows = np.random.default_rng(0), lists * LONG
     labels = np.clip(rng.geometric(0.5, rows) - 1, 0, 4)

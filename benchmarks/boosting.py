@@ -25,7 +25,7 @@ def fold() -> tuple[Any, Any, str]:
     data = os.environ.get("RANKWISE_DATA")
     folder = Path(data or "", "ohsumed")
     if data and folder.is_dir():
-        first = next(iter(rw.read_folds(folder)))
+        first = next(iter(rw.io.read_folds(folder)))
         return first.train, first.validation, "an OHSUMED fold"
     print("OHSUMED is replaced by a set of its size: RANKWISE_DATA names no folder with ohsumed in it", file=sys.stderr)
     rng = np.random.default_rng(0)

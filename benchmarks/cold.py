@@ -73,7 +73,7 @@ def write_data(folder: Path) -> None:
     lists = rw.make_lists(QUERIES, features=10, random_state=0)
     np.savez(folder / "lists.npz", X=lists.X, y=lists.labels(), group=lists.sizes)
     rw.write_letor(lists, folder / "lists.txt")
-    rw.write_table(lists._replace(docid=None), folder / "lists.csv")
+    rw.io.write_table(lists._replace(docid=None), folder / "lists.csv")
 
 
 def first_use(body: str, folder: Path, **variables: str) -> float:

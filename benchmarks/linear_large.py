@@ -23,7 +23,7 @@ PASSES = {"RidgeRanker": 4.0, "RidgeCommittee": 10.0}
 
 def synthetic(rows: int) -> Any:
     """Lists of 120 documents with float32 features; labels follow some of them, and one product."""
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
 
     rng = np.random.default_rng(0)
     X = np.empty((rows, FEATURES), np.float32)

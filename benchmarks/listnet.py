@@ -22,8 +22,8 @@ LISTS, DOCUMENTS, FEATURES = 63, 150, 45
 
 def training_lists() -> tuple[Any, str]:
     """A training part of OHSUMED, or random lists of its size; and what they are called."""
-    from rankwise.data.folds import read_folds
-    from rankwise.data.queries import Queries
+    from rankwise.io.folds import read_folds
+    from rankwise.queries.queries import Queries
 
     folder = Path(os.environ.get("RANKWISE_DATA") or "nowhere", "ohsumed")
     if folder.is_dir():

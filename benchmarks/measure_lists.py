@@ -23,10 +23,10 @@ def run() -> list[dict[str, Any]]:
     import ir_measures
     import pytrec_eval
 
-    from rankwise.data.queries import Queries
     from rankwise.evaluation.evaluate import evaluate
     from rankwise.measures._base import parse
     from rankwise.measures.compute import ScoredLists, measure_lists
+    from rankwise.queries.queries import Queries
 
     labels, scores, qid = make()
     qrels = {str(q): {} for q in range(LISTS)}

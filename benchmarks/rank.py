@@ -27,7 +27,7 @@ def make_files(folder: Path) -> None:
     ids = [f"d{number}" for number in range(size)]
     queries = rw.Queries.from_arrays(X, y, qid=np.repeat(np.arange(LISTS), DOCUMENTS), docid=ids)
     rw.write_letor(queries, folder / "lists.txt")
-    rw.write_table(queries, folder / "lists.parquet")
+    rw.io.write_table(queries, folder / "lists.parquet")
     rw.SLAMPerceptron().fit(queries[:20]).save(folder / "model.rankwise")
 
 
@@ -43,9 +43,9 @@ def rank(folder: Path, source: str, target: str) -> None:
 
 
 def run() -> list[dict[str, Any]]:
-    from rankwise.data.letor.stream import iter_letor
-    from rankwise.data.tabular.frames import iter_table
-    from rankwise.data.tabular.rows import Roles
+    from rankwise.io.letor.stream import iter_letor
+    from rankwise.io.tables.frames import iter_table
+    from rankwise.io.tables.rows import Roles
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -20,7 +20,7 @@ SMALL, SMALL_LENGTH = 10_000, 20
 
 def synthetic(rows: int, length: int) -> Any:
     """Judged lists of one length, with a linear signal in the labels."""
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((rows, FEATURES))

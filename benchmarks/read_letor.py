@@ -52,7 +52,7 @@ def check_against_sklearn(path: Path) -> None:
     """A smaller text is the same numbers to both, bit for bit."""
     from sklearn.datasets import load_svmlight_file
 
-    from rankwise.data.letor.read import read_letor
+    from rankwise.io.letor.read import read_letor
 
     X, y, qid = load_svmlight_file(str(path), n_features=FEATURES, zero_based=False, query_id=True)
     queries = read_letor(path)
@@ -64,7 +64,7 @@ def check_against_sklearn(path: Path) -> None:
 # Linux's own figures: getrusage would count what the process was before it became Python.
 PEAK = """
 import sys
-from rankwise.data.letor.read import read_letor
+from rankwise.io.letor.read import read_letor
 
 def memory(figure):
     with open("/proc/self/status") as lines:
@@ -101,7 +101,7 @@ def compare(work: str, path: Path) -> list[dict[str, Any]]:
     import xgboost
     from sklearn.datasets import load_svmlight_file
 
-    from rankwise.data.letor.read import read_letor
+    from rankwise.io.letor.read import read_letor
 
     one, two = best_of(3, lambda: read_letor(path, n_jobs=1)), best_of(3, lambda: read_letor(path, n_jobs=2))
     theirs = best_of(3, lambda: xgboost.DMatrix(f"{path}?format=libsvm"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise._atomic_write import writing
-from rankwise._errors import FileFormatError
+from rankwise.errors import FileFormatError
 
 FOLDER = Path(__file__).parents[1] / "docs" / "sent"
 FORMAT = 1

@@ -22,7 +22,7 @@ SECONDS = 60.0
 
 def synthetic(rows: int) -> Any:
     """Judged lists of 1 to 900 documents with float32 features, made block by block."""
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
 
     rng = np.random.default_rng(0)
     sizes = rng.integers(1, LONGEST + 1, 2 * rows // LONGEST + 100)
@@ -94,7 +94,7 @@ def experiment(folder: Path) -> dict[str, Any]:
     import rankwise as rw
     from rankwise.rankers.smooth.smoothrank import SmoothRank
 
-    folds = list(rw.read_folds(folder))
+    folds = list(rw.io.read_folds(folder))
     SmoothRank(alpha=1.0, protocol="paper", scale="none", steps=1).fit(
         folds[0].train, validation=folds[0].validation
     )  # compiles

@@ -23,9 +23,10 @@ from experiments.one_figure import measure_and_draw
 from experiments.pages import DOCS
 from rankwise._figures import COLOURS, INK, house_style, new_figure
 from rankwise._progress import track
-from rankwise.data.folds import Fold, read_folds
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import interval
+from rankwise.io.folds import read_folds
+from rankwise.queries.folds import Fold
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 
 NUMBERS, FIGURE = DOCS / "annealing.json", DOCS / "figures" / "reproduction_annealing.png"

@@ -27,8 +27,8 @@ class Box(NamedTuple):
 
 BOXES = {
     "file": Box(0.0, 4, "train.txt", "a LETOR file", 7),
-    "read": Box(3.1, 4, "read_letor: text to arrays", "data/letor/, _kernels/text/", 0),
-    "queries": Box(6.2, 4, "Queries: X, y, start, rows", "data/queries.py", 0),
+    "read": Box(3.1, 4, "read_letor: text to arrays", "io/letor/, _kernels/text/", 0),
+    "queries": Box(6.2, 4, "Queries: X, y, start, rows", "queries/queries.py", 0),
     "fit": Box(6.2, 2.6, "fit: checks, fingerprints", "rankers/_base.py", 1),
     "rounds": Box(3.1, 2.6, "rounds (or a batch solver)", "rankers/online/, solvers/online/", 1),
     "loss": Box(0.0, 2.6, "loss and measure, one query", "losses/, measures/, _kernels/", 2),

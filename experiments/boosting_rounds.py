@@ -39,7 +39,7 @@ PERMURANK: dict[str, dict[str, Any]] = {
 }
 
 
-def adarank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
+def adarank(fold: rw.io.Fold, settings: dict[str, Any]) -> dict[str, Any]:
     """Training and validation MAP, Theorem 4's lower bounds and the number of features used, round by round."""
     model = rw.AdaRank("AP", rounds=ROUNDS, **settings, **RAW).fit(fold.train, validation=fold.validation)
     history = model.history_
@@ -53,7 +53,7 @@ def adarank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def permurank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
+def permurank(fold: rw.io.Fold, settings: dict[str, Any]) -> dict[str, Any]:
     """The same MAPs, mean and largest size of the working sets, and whether the loss is a bound."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an alpha at which nothing is learned warns
@@ -73,7 +73,7 @@ def permurank(fold: rw.Fold, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def collect(folder: Path) -> dict[str, Any]:
-    fold = next(rw.read_folds(folder))
+    fold = next(rw.io.read_folds(folder))
     work = [(adarank, *each) for each in ADARANK.items()] + [(permurank, *each) for each in PERMURANK.items()]
     return {name: learn(fold, settings) for learn, name, settings in track(work, "rankers")}
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from experiments.bound_patterns import measured, placement_patterns
-from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, house_style, new_figure
 from rankwise._tables import Table
-from rankwise.data import checks
+from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Measure, Vector, parse
+from rankwise.queries import checks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

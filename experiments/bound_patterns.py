@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure, Vector
 from rankwise.measures.compute import ScoredLists, measure_lists
 

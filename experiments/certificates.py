@@ -19,9 +19,9 @@ from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import save_png
 from rankwise._progress import track
-from rankwise.data.folds import read_folds
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import Certificate
+from rankwise.io.folds import read_folds
 from rankwise.losses.pair_logistic import PairLogistic
 from rankwise.rankers._base import registered
 

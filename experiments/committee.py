@@ -27,7 +27,7 @@ CONVENTIONS: dict[str, dict[str, Any]] = {"ohsumed": {"like": "letor"}, "mq2008"
 
 def cpu_seconds(folder: Path) -> dict[str, float]:
     """CPU seconds of one default fit on the first fold, after one that compiles."""
-    fold, found = next(iter(rw.read_folds(folder))), {}
+    fold, found = next(iter(rw.io.read_folds(folder))), {}
     for name in RANKERS:
         kind = getattr(rw, name)
         kind().fit(fold.train, validation=fold.validation)
@@ -42,7 +42,9 @@ def collect(data: Path) -> dict[str, Any]:
     found = {}
     for folder, conventions in CONVENTIONS.items():
         rankers = {name: getattr(rw, name)() for name in RANKERS}
-        results = select(rankers, rw.read_folds(data / folder), verbose=True).evaluate(["nDCG@10", "AP"], **conventions)
+        results = select(rankers, rw.io.read_folds(data / folder), verbose=True).evaluate(
+            ["nDCG@10", "AP"], **conventions
+        )
         columns = ("difference", "low", "high", "p")
         tests = [
             {"ranker": line["ranker"], "measure": line["measure"], **{name: line[name] for name in columns}}

@@ -29,7 +29,7 @@ MEMORY = 1.5e9  # bytes of anonymous memory that must be enough
 
 _CONVERT = """
 import os, resource, sys, time
-from rankwise import write_parts
+from rankwise.io import write_parts
 begin = time.process_time()
 parts = write_parts(sys.argv[1], sys.argv[2], part_bytes="256MB", dtype="float32")
 print(time.process_time() - begin)

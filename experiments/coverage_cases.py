@@ -18,7 +18,7 @@ from rankwise.losses import SLAM, ListNet, Loss, MaxPair, NDCGHinge, PairHinge, 
 ALPHA, SIGMAS = 0.1, (1.0, 0.1, 0.01, 0.001)
 FIXED: dict[str, Any] = {"alpha": ALPHA, "prior_coef": None, "scale": "none", "n_jobs": 1}
 GAMMA = 0.5  # of the rbf kernel: features are between 0 and 1
-FOURIER = rw.FourierFeatures(GAMMA, n_features=8)
+FOURIER = rw.features.FourierFeatures(GAMMA, n_features=8)
 PRECISE = {"tolerance": 1e-6, "max_calls": 5_000}
 
 

@@ -218,11 +218,11 @@ def power_trial(trial: Trial, random: np.random.Generator, delta: float) -> list
         return np.asarray(drawn)
 
     zeros = np.zeros(plan.queries)
-    missed = rw.paired_test(DIFFERENCE + noise(), zeros, test="t").p_value > delta
-    invented = rw.paired_test(noise(), zeros, test="t").p_value <= delta
+    missed = rw.evaluation.paired_test(DIFFERENCE + noise(), zeros, test="t").p_value > delta
+    invented = rw.evaluation.paired_test(noise(), zeros, test="t").p_value <= delta
     kind = "normal" if normal else "skewed"
     half = slice(plan.queries // 2)
-    too_few = rw.paired_test((DIFFERENCE + noise())[half], zeros[half], test="t").p_value > delta
+    too_few = rw.evaluation.paired_test((DIFFERENCE + noise())[half], zeros[half], test="t").p_value > delta
     return [
         Outcome(CONTROL + f"t test on half as many finds a difference, {kind}", 1 - POWER, bool(too_few)),
         Outcome(f"t test finds a difference, {kind}", 1 - POWER if normal else math.nan, bool(missed)),

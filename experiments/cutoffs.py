@@ -48,7 +48,7 @@ def measured(folder: Path, name: str, ranker: Any) -> dict[str, Any]:
     """One ranker on the test lists of all folds: means with 95 % intervals, and the value of every query."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a ranker that learns nothing at some alpha says so
-        found = select({name: ranker}, rw.read_folds(folder))
+        found = select({name: ranker}, rw.io.read_folds(folder))
     result = found.evaluate(MEASURES, like="letor")[name]
     return {
         "mean": dict(result.mean),

@@ -84,7 +84,7 @@ def run(data: Path, name: str, ranker: Any) -> dict[str, Any]:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a ranker that learns nothing at some alpha says so; the table shows it
-        found = select({name: ranker}, rw.read_folds(data))
+        found = select({name: ranker}, rw.io.read_folds(data))
     result = found.evaluate(MEASURES[data.name], like="letor")[name]
     standard = found.evaluate(["nDCG@10", "AP"], empty="zero")[name]
     return {
@@ -104,7 +104,7 @@ def svm_rank(data: Path) -> dict[str, Any]:
     ranker, and no figure of the other tables comes from it.
     """
     folds, alphas, ours, theirs = [], [], [], []
-    for number, fold in enumerate(rw.read_folds(data / "ohsumed"), start=1):
+    for number, fold in enumerate(rw.io.read_folds(data / "ohsumed"), start=1):
         with gzip.open(data / "letor-evaluator" / f"ohsumed-Fold{number}-test.scores.gz", "rt") as file:
             stored = np.loadtxt(file)
         tried = {}

@@ -29,7 +29,7 @@ from experiments.published import DIRECT_TABLES_2_AND_3
 from experiments.ranking_errors import WIDTH
 from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
-from rankwise.evaluation.analysis.mistakes import (
+from rankwise.analysis.mistakes import (
     GroupGains,
     different_pairs,
     gain_by_group,
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a ranker that learns nothing at some alpha says so
-        found = select(rankers(), rw.read_folds(Path(data) / "ohsumed"), verbose=True)
+        found = select(rankers(), rw.io.read_folds(Path(data) / "ohsumed"), verbose=True)
     numbers = collect(found)
     boosted = {name: found.scores[name] for name in ("RankBoost", "AdaRank")}
     tables = {

@@ -59,7 +59,7 @@ def rankers() -> dict[str, Any]:
     return found | {name: getattr(rw, name)("nDCG@10", rounds=rounds) for name, rounds in ROUNDS.items()}
 
 
-def learned(ranker: Any, fold: rw.Fold) -> Any:
+def learned(ranker: Any, fold: rw.io.Fold) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ranker.fit(fold.train, validation=fold.validation if ranker.takes_validation else None)
@@ -67,7 +67,7 @@ def learned(ranker: Any, fold: rw.Fold) -> Any:
 
 def collect(data: Path) -> dict[str, Any]:
     """The parity of every ranker and target, then of the ridge models."""
-    folds = list(rw.read_folds(data / "ohsumed"))
+    folds = list(rw.io.read_folds(data / "ohsumed"))
     every = [target for together in SHOWN.values() for target in together]
     assert sorted(every) == sorted(name for name, kind in targets().items() if WeightedSum in kind.takes)
     first = folds[0]
@@ -109,7 +109,7 @@ def collect_trees(data: Path) -> dict[str, Any]:
             width = min(train.n_features, test.n_features)
             train, test = (part.map_features(lambda X, width=width: X[:, :width]) for part in (train, test))
         else:
-            fold = next(iter(rw.read_folds(data / name)))
+            fold = next(iter(rw.io.read_folds(data / name)))
             train, test = fold.train, fold.test
         trees = grown(train)
         formula = TreeSum.of(trees, tuple(f"f{place}" for place in range(1, trees.n_features + 1)))

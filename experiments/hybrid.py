@@ -39,7 +39,7 @@ def rankers() -> dict[str, rw.HybridRanker]:
 
 def compared(columns: int, seed: int) -> dict[str, Any]:
     """Means on the test part, and the intervals of the paired differences."""
-    queries = rw.make_hybrid(TRAIN + TEST, columns=columns, random_state=seed)
+    queries = rw.synthetic.make_hybrid(TRAIN + TEST, columns=columns, random_state=seed)
     train, test = queries[:TRAIN], queries[TRAIN:]
     found, values = {}, {}
     for name, ranker in rankers().items():
@@ -56,7 +56,7 @@ def compared(columns: int, seed: int) -> dict[str, Any]:
 
 def parities() -> list[dict[str, Any]]:
     """The parity of every engine and normaliser, on a test part of three columns."""
-    queries, found = rw.make_hybrid(TRAIN + TEST, columns=3, random_state=0), []
+    queries, found = rw.synthetic.make_hybrid(TRAIN + TEST, columns=3, random_state=0), []
     train, test = queries[:TRAIN], queries[TRAIN:]
     for engine in ENGINES:
         for normalizer in RULES[engine]:
@@ -71,10 +71,10 @@ def parities() -> list[dict[str, Any]]:
 
 def covered() -> dict[str, Any]:
     """How often the interval of the weight of BM25 covers the best weight of the population."""
-    best = rw.HybridRanker(bootstrap=0).fit(rw.make_hybrid(LARGE, random_state=1_000)).weights_[0]
+    best = rw.HybridRanker(bootstrap=0).fit(rw.synthetic.make_hybrid(LARGE, random_state=1_000)).weights_[0]
     inside, widths, chosen = 0, [], []
     for seed in track(range(REPETITIONS), "drawing"):
-        model = rw.HybridRanker(bootstrap=500).fit(rw.make_hybrid(SMALL, random_state=2_000 + seed))
+        model = rw.HybridRanker(bootstrap=500).fit(rw.synthetic.make_hybrid(SMALL, random_state=2_000 + seed))
         low, high = model.intervals_["low"][0], model.intervals_["high"][0]
         inside += bool(low <= best <= high)
         widths.append(high - low)
@@ -119,7 +119,7 @@ def main() -> int:
     }
     with writing(RESULTS) as part:
         part.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    train = rw.make_hybrid(TRAIN + TEST, random_state=0)[:TRAIN]
+    train = rw.synthetic.make_hybrid(TRAIN + TEST, random_state=0)[:TRAIN]
     save_png(rankers()["learned"].fit(train).curve_.plot(), FIGURE)
     write_block(PAGE, "gains", gains_table(found))
     write_block(PAGE, "parity", parity_table(found))

@@ -23,6 +23,7 @@ from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
 from rankwise._progress import track
+from rankwise.errors import RankwiseError
 
 NUMBERS, PAGE, FIGURES = DOCS / "kernels.json", DOCS / "kernels.md", DOCS / "figures"
 
@@ -46,7 +47,7 @@ def shaped(name: str, count: int, seed: int) -> rw.Queries:
 
 def rankers() -> dict[str, Any]:
     """Linear rankers, the same on maps, perceptrons with a kernel, a network, and boosted trees."""
-    fourier, splines = rw.FourierFeatures(GAMMA / 4, 256), SplineTransformer(n_knots=8)
+    fourier, splines = rw.features.FourierFeatures(GAMMA / 4, 256), SplineTransformer(n_knots=8)
     landmarks = Nystroem(gamma=GAMMA / 4, n_components=100, random_state=0)
     return {
         "RidgeRanker": rw.RidgeRanker(),
@@ -110,7 +111,7 @@ def budget() -> dict[str, Any]:
     """Mistakes in all rounds, and the mean measure, for every size."""
     found: dict[str, Any] = {"rounds": ROUNDS, "margin": None, "streams": {}}
     for title, angle in {"separable": 0.0, "drifting": ANGLE}.items():
-        stream = rw.kernel_stream(ROUNDS, angle=angle, random_state=0)
+        stream = rw.synthetic.kernel_stream(ROUNDS, angle=angle, random_state=0)
         queries, found["margin"] = stream.queries(), stream.margin
         rows = []
         for removal in ("oldest", "smallest"):
@@ -164,7 +165,7 @@ def memory() -> dict[str, Any]:
     """Resident memory after some rounds of a drifting stream of three documents per query."""
     found = {}
     for title, settings in {"budget=100": {"budget": 100}, "map=64": {"map": 64}}.items():
-        stream = rw.kernel_stream(MILLION, documents=3, angle=ANGLE)
+        stream = rw.synthetic.kernel_stream(MILLION, documents=3, angle=ANGLE)
         model = rw.KernelPerceptron("nDCG@1", gamma=stream.gamma, **settings)
         resident = []
         for block in track(stream.blocks(), title):
@@ -200,14 +201,14 @@ def maps() -> dict[str, Any]:
         "features as they are": None,
         "splines": SplineTransformer(n_knots=5),
         "bins": KBinsDiscretizer(8, strategy="uniform"),
-        "Fourier features": rw.FourierFeatures(n_features=512),
+        "Fourier features": rw.features.FourierFeatures(n_features=512),
     }
 
 
 def data() -> dict[str, Any]:
     folder = os.environ.get("RANKWISE_DATA")
     if not folder:
-        raise rw.RankwiseError("set RANKWISE_DATA to the folder with the ohsumed and mq2008 data")
+        raise RankwiseError("set RANKWISE_DATA to the folder with the ohsumed and mq2008 data")
     return {name: one_set(Path(folder) / name) for name in ("mq2008", "ohsumed")}
 
 
@@ -215,7 +216,7 @@ def one_set(folder: Path) -> dict[str, Any]:
     """The mean over test parts of NDCG@10 of every map, and of the map with the best validation part of each fold."""
     values: dict[str, list[float]] = {title: [] for title in (*maps(), "chosen by validation")}
     chosen = []
-    for fold in track(list(rw.read_folds(folder)), folder.name):
+    for fold in track(list(rw.io.read_folds(folder)), folder.name):
         judged, tested = {}, {}
         for title, transformer in maps().items():
             ridge = rw.RidgeRanker()

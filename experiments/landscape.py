@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from rankwise._kernels.rows import linear_scores
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.chunks import scale_factors
-from rankwise.data.queries import Queries
 from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
+from rankwise.queries import checks
+from rankwise.queries.chunks import scale_factors
+from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import mean_measure
 from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights, within_lists
 from rankwise.rankers.smooth.smoothrank import SmoothRank

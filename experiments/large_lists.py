@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rankwise import Parts, PartsWriter, Queries
+from rankwise import Parts, Queries
 from rankwise._progress import throughput
+from rankwise.io import PartsWriter
 
 BLOCK = 1 << 17  # documents that are drawn together
 SIZES = (20, 180)  # documents of a query

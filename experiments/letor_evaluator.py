@@ -9,9 +9,9 @@ import os
 import sys
 from pathlib import Path
 
-from rankwise.data.letor.read import read_letor
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.files import read_scores
+from rankwise.io.letor.read import read_letor
 
 MEASURES = [f"nDCG@{k}" for k in range(1, 11)] + ["MeanNDCG"] + [f"P@{k}" for k in range(1, 11)] + ["AP"]
 SHOWN = ["nDCG@1", "nDCG@5", "nDCG@10", "MeanNDCG", "P@10", "AP"]

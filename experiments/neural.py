@@ -50,7 +50,8 @@ def collect(data: Path) -> dict[str, Any]:
     for size in SIZES:
         sizes = (size, max(size // 4, 20), TESTED)
         folds = [
-            rw.Fold(*(products(count, 10 * draw + part) for part, count in enumerate(sizes))) for draw in range(DRAWS)
+            rw.io.Fold(*(products(count, 10 * draw + part) for part, count in enumerate(sizes)))
+            for draw in range(DRAWS)
         ]
         found[f"products, {size:,} queries"] = compared(folds)
         print(json.dumps(found, indent=1), flush=True)

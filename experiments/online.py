@@ -25,6 +25,7 @@ from experiments.pages import DOCS, write_block
 from experiments.printed_bounds import printed_003
 from rankwise._atomic_write import writing
 from rankwise._progress import track
+from rankwise.errors import RankwiseError
 from rankwise.evaluation.simulation import reading_rounds, simulate
 from rankwise.guarantees import Adversary, play, theorem_5, theorem_s
 from rankwise.solvers.online.ledger import Ledger
@@ -85,7 +86,7 @@ def simulated(margin: float) -> dict[str, Any]:
     curves: dict[str, dict[str, list[Any]]] = {}
     facts: dict[str, list[float]] = {"eta": [], "bound": []}
     for seed in track(STREAM_SEEDS, f"margin {margin:g}"):
-        stream = rw.separable_stream(ROUNDS, margin=margin, random_state=seed)
+        stream = rw.synthetic.separable_stream(ROUNDS, margin=margin, random_state=seed)
         found = simulate(stream)
         kept = [found["rounds"].index(rounds) for rounds in at]
         facts["eta"].append(found["tuning"]["eta"])
@@ -126,7 +127,7 @@ def against_length(gamma: float = 0.05, rounds: int = 2_000) -> dict[str, Any]:
         for seed in WORLDS:
             ours = rw.SLAMPerceptron("nDCG")
             theirs = rw.SLAMPerceptron("nDCG", margin=1.0, weights="ndcg_003")
-            for block in rw.separable_stream(rounds, documents=m, margin=gamma, random_state=seed).blocks():
+            for block in rw.synthetic.separable_stream(rounds, documents=m, margin=gamma, random_state=seed).blocks():
                 ours.partial_fit(block)
                 theirs.partial_fit(block)
             a, b = ours.ledger_, theirs.ledger_
@@ -150,7 +151,7 @@ def against_margin(rounds: int = 20_000) -> dict[str, Any]:
     for gamma in track(GAMMAS, "margins"):
         accounts: dict[str, list[Ledger]] = {name: [] for name in mistakes}
         for seed in WORLDS:
-            queries = rw.separable_stream(rounds, grades=2, margin=gamma, random_state=seed).queries()
+            queries = rw.synthetic.separable_stream(rounds, grades=2, margin=gamma, random_state=seed).queries()
             for name in mistakes:
                 accounts[name].append(rankers[name]("AP").fit(queries).ledger_)
         for name in mistakes:
@@ -208,13 +209,13 @@ WITH_A_STEP: dict[str, Make] = {
 def data() -> dict[str, Any]:
     folder = os.environ.get("RANKWISE_DATA")
     if not folder:
-        raise rw.RankwiseError("set RANKWISE_DATA to the folder with the ohsumed and mq2008 data")
+        raise RankwiseError("set RANKWISE_DATA to the folder with the ohsumed and mq2008 data")
     return {name: one_set(Path(folder) / name) for name in ("ohsumed", "mq2008")}
 
 
 def one_set(folder: Path) -> dict[str, Any]:
     """Running measures of one pass over all lists, and the measures of the final weights on the folds' test parts."""
-    folds = list(rw.read_folds(folder))
+    folds = list(rw.io.read_folds(folder))
     queries = rw.Queries.concat([fold.test for fold in folds])
     rows: dict[str, dict[str, Any]] = {}
     for name, make in track([*FIXED.items(), *WITH_A_STEP.items()], folder.name):
@@ -257,13 +258,13 @@ def chosen_step(make: Make, measure: str, queries: rw.Queries) -> float:
     return max(DATA_ETAS, key=mean)
 
 
-def held_out(make: Make, folds: Sequence[rw.Fold], averaging: str, has_a_step: bool) -> list[float]:
+def held_out(make: Make, folds: Sequence[rw.io.Fold], averaging: str, has_a_step: bool) -> list[float]:
     """NDCG@10 of the weights after one pass over the training part, on the test part: for each shuffle, over folds.
 
     A step is chosen for each fold on its validation part, by one shuffle that is not reported.
     """
 
-    def learned(fold: rw.Fold, seed: int, **options: Any) -> Any:
+    def learned(fold: rw.io.Fold, seed: int, **options: Any) -> Any:
         return make("nDCG@10", averaging=averaging, shuffle=True, random_state=seed, **options).fit(fold.train)
 
     options: list[dict[str, float]] = [{} for _ in folds]

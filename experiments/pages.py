@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rankwise._atomic_write import writing
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -20,7 +20,7 @@ function                        what is wrong                                   
 import math
 from collections.abc import Sequence
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import INDEPENDENT
 from rankwise.guarantees.bounds.online import COVERED, F_SLAM, RUN

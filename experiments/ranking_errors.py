@@ -16,10 +16,10 @@ from experiments import smoothrank
 from experiments.pages import DOCS
 from rankwise._atomic_write import writing
 from rankwise._figures import PlottedTable, save_png
-from rankwise.data.folds import read_folds
-from rankwise.evaluation.analysis.learning_curves import learning_curves
-from rankwise.evaluation.analysis.mistakes import gain_by_group, label_pair_errors, queries_by_size
+from rankwise.analysis.curves import learning_curves
+from rankwise.analysis.mistakes import gain_by_group, label_pair_errors, queries_by_size
 from rankwise.evaluation.compare.select import select
+from rankwise.io.folds import read_folds
 from rankwise.rankers.online.perceptron import SLAMPerceptron
 from rankwise.rankers.smooth.smoothrank import SmoothRank
 

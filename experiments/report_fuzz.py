@@ -21,6 +21,7 @@ import numpy as np
 import rankwise as rw
 from rankwise._progress import track
 from rankwise.cli import main as rankwise
+from rankwise.errors import ReportWarning
 from rankwise.evaluation.compare.select import USUAL
 
 RUNS = 200
@@ -63,7 +64,7 @@ def run_once(number: int, seed: int, rankers: int = 3) -> tuple[str, bool]:
             contextlib.redirect_stderr(err),
             warnings.catch_warnings(),
         ):
-            warnings.simplefilter("always", rw.ReportWarning)
+            warnings.simplefilter("always", ReportWarning)
             code = rankwise()
         said, printed = err.getvalue(), out.getvalue()
         about = f"run {number}: {' '.join(arguments[6:])}: exit code {code}: {said[-300:]}"

@@ -23,7 +23,7 @@ SETS = ("ohsumed", "mq2008")
 
 def facts(folder: Path) -> dict[str, Any]:
     """What the paper's table has of one set."""
-    queries = rw.Queries.concat([fold.test for fold in rw.read_folds(folder)])
+    queries = rw.Queries.concat([fold.test for fold in rw.io.read_folds(folder)])
     labels = queries.labels()
     return {
         "queries": len(queries),

@@ -22,10 +22,11 @@ from experiments.landscape import landscape
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import save_png
-from rankwise.data.folds import Fold, read_folds
 from rankwise.evaluation.compare.select import Selection, select
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.significance import significance
+from rankwise.io.folds import read_folds
+from rankwise.queries.folds import Fold
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.smoothrank import RIDGE_ALPHAS, SmoothRank
 

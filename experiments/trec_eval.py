@@ -76,7 +76,7 @@ def main() -> None:
             if theirs is None:
                 failures += 1
                 continue
-            pair = rw.from_trec(judged_file, scored_file, missing_queries="zero" if complete else "skip")
+            pair = rw.io.from_trec(judged_file, scored_file, missing_queries="zero" if complete else "skip")
             ours = rw.evaluate(*pair, NAMES, like="trec_eval", rel=rel)
             for title, name in zip(ours.titles, NAMES, strict=True):
                 for query, value in [*zip(ours.qid, ours[name], strict=True), ("all", ours.mean[title])]:

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import page
 from benchmarks.__main__ import main, names
 from benchmarks.sent import Sent
-from rankwise._errors import FileFormatError
+from rankwise.errors import FileFormatError
 from tests.locks import are_locked
 
 STORED = json.loads(page.STORED.read_text())

@@ -12,8 +12,8 @@ import pytest
 
 from experiments import loss_costs, loss_facts, loss_shapes
 from experiments.pages import DOCS, read_block, write_block
-from rankwise._errors import MissingExtraError, RankwiseError
 from rankwise._figures import house_style, new_figure, save_png
+from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.losses import Loss, registered
 
 DRAW = """

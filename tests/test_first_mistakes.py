@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise.errors import DataError, MeasureError, RankwiseError
 
 LISTS = rw.make_lists(12, documents=6, features=3, random_state=1)
 
 
 def test_the_model_before_the_queries_is_named():
     model = rw.RidgeRanker().fit(LISTS)
-    with pytest.raises(
-        rw.DataError, match=r"must be judged queries or their labels, got RidgeRanker.*evaluate\(queries"
-    ):
+    with pytest.raises(DataError, match=r"must be judged queries or their labels, got RidgeRanker.*evaluate\(queries"):
         rw.evaluate(model, LISTS)
 
 
@@ -28,9 +27,7 @@ def test_words_as_labels_are_named(make):
         lambda: rw.Queries.from_arrays(LISTS.X, words, qid=LISTS.query_of_row),
         lambda: rw.evaluate(words, LISTS.X[:, 0], qid=LISTS.query_of_row),
     ):
-        with pytest.raises(
-            rw.DataError, match=r"labels must be numbers, got the text 'good': give every word its grade"
-        ):
+        with pytest.raises(DataError, match=r"labels must be numbers, got the text 'good': give every word its grade"):
             use()
 
 
@@ -39,7 +36,7 @@ def test_words_as_labels_are_named(make):
     [("ndgc@10", "nDCG@10"), ("nDCGG", "nDCG"), ("MPA", "AP"), ("Rprecc", "Rprec"), ("sucess@5", "Success@5")],
 )
 def test_a_misspelt_measure_is_asked_for_first(spelling, meant):
-    with pytest.raises(rw.MeasureError) as refused:
+    with pytest.raises(MeasureError) as refused:
         rw.measures.parse(spelling)
     sentence = str(refused.value)
     assert f"(did you mean {meant!r}?)" in sentence
@@ -48,7 +45,7 @@ def test_a_misspelt_measure_is_asked_for_first(spelling, meant):
 
 
 def test_a_misspelt_ranker_is_asked_for_first(run, tmp_path, monkeypatch):
-    with pytest.raises(rw.RankwiseError) as refused:
+    with pytest.raises(RankwiseError) as refused:
         rw.compare(["RidgRanker"], LISTS)
     assert str(refused.value).startswith("no ranker is called 'RidgRanker' (did you mean 'RidgeRanker'?): ")
     monkeypatch.chdir(tmp_path)
@@ -62,15 +59,13 @@ def test_a_misspelt_ranker_is_asked_for_first(run, tmp_path, monkeypatch):
 def test_w15_categories_name_what_takes_them():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"qid": [1, 1], "label": [0, 1], "a": [1.0, 2.0], "c": pandas.Categorical(["x", "y"])})
-    with pytest.raises(
-        rw.DataError, match=r"column 'c' holds 'x', and feature columns must be numeric.*FeatureBuilder"
-    ):
+    with pytest.raises(DataError, match=r"column 'c' holds 'x', and feature columns must be numeric.*FeatureBuilder"):
         rw.from_frame(frame)
     for use in (
         lambda: rw.RidgeRanker().fit(frame[["a", "c"]], frame["label"], qid=frame["qid"]),
         lambda: rw.Queries.from_arrays(frame[["a", "c"]], frame["label"], qid=frame["qid"]),
     ):
-        with pytest.raises(rw.DataError, match=r"found the text 'x'; a FeatureBuilder.*categorical_features"):
+        with pytest.raises(DataError, match=r"found the text 'x'; a FeatureBuilder.*categorical_features"):
             use()
 
 
@@ -88,6 +83,6 @@ def test_w15_models_of_other_packages_are_measured_by_their_scores():
             warnings.simplefilter("error")  # LightGBM once took the queries for a sparse matrix
             assert rw.evaluate(LISTS, one).mean == rw.evaluate(LISTS, scores).mean
     with pytest.raises(
-        rw.DataError, match=r"Ridge\.predict failed on the features, an array of shape \(72, 3\): This Ridge"
+        DataError, match=r"Ridge\.predict failed on the features, an array of shape \(72, 3\): This Ridge"
     ):
         rw.evaluate(LISTS, Ridge())

@@ -14,6 +14,7 @@ import pytest
 
 import rankwise as rw
 from rankwise.cli.wording import in_shell
+from rankwise.errors import RankwiseError
 from wheels import examples
 
 LISTS = rw.make_lists(30, documents=(2, 8), features=3, random_state=4)
@@ -191,7 +192,7 @@ def test_a_mistake_gets_one_sentence_that_says_what_to_do(run, write, mistake):
     content, options, sentence = MISTAKES[mistake]
     write("my.csv", content)
     if mistake in MADE:
-        with pytest.raises(rw.RankwiseError) as error:
+        with pytest.raises(RankwiseError) as error:
             rw.read_table("my.csv", qid="query", label="grade")
         assert sentence in in_shell(str(error.value))
         return

@@ -9,6 +9,7 @@ import pytest
 
 import rankwise as rw
 from experiments.bound_angles import two_clouds
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import registered as losses
 from rankwise.measures._base import registered as measures
 
@@ -26,7 +27,7 @@ STATE = rw.Scaler().fit(LISTS).to_state()
 
 
 def stream(**given):
-    return next(rw.noisy_stream(**{"n_queries": 3, "margin": 0.1, **given}).blocks())
+    return next(rw.synthetic.noisy_stream(**{"n_queries": 3, "margin": 0.1, **given}).blocks())
 
 
 def reading(**given):
@@ -55,7 +56,7 @@ def evaluated(**given):
 
 
 def compared(**given):
-    return rw.paired_test(**{"first": RESULT["AP"], "second": OTHER["AP"], "resamples": 50, **given})
+    return rw.evaluation.paired_test(**{"first": RESULT["AP"], "second": OTHER["AP"], "resamples": 50, **given})
 
 
 def fitted(**given):
@@ -91,14 +92,20 @@ CALLS = {
     "select_features": (LISTS.select_features, ["names"]),
     "rows_of": (LISTS.rows_of, ["query"]),
     "concat": (rw.Queries.concat, ["parts"]),
-    "Texts.of": (rw.StringColumn.of, ["texts"]),
+    "Texts.of": (rw.io.StringColumn.of, ["texts"]),
     "evaluate": (evaluated, ["scores", "measures", "like", "ties", "empty", "rel", "qid", "weight", "n_jobs"]),
     "interval": (RESULT.interval, ["level", "how"]),
     "paired_test": (compared, ["first", "second", "weight", "resamples", "random_state"]),
-    "correct": (rw.correct, ["p_values"]),
+    "correct": (rw.evaluation.correct, ["p_values"]),
     "significance": (rw.significance, ["evaluations"]),
-    "queries_by_size": (lambda **given: rw.queries_by_size(**{"queries": LISTS, **given}), ["queries", "width"]),
-    "label_pairs": (lambda **given: rw.label_pairs(**{"queries": LISTS, "scores": SCORES, **given}), ["queries"]),
+    "queries_by_size": (
+        lambda **given: rw.analysis.queries_by_size(**{"queries": LISTS, **given}),
+        ["queries", "width"],
+    ),
+    "label_pairs": (
+        lambda **given: rw.analysis.label_pairs(**{"queries": LISTS, "scores": SCORES, **given}),
+        ["queries"],
+    ),
     "two_clouds": (two_clouds, ["relevant", "irrelevant", "variance", "random_state"]),
     "fit": (fitted, ["X", "y", "validation", "eval_set", "eval_group", "sample_weight"]),
     "predict": (MODEL.predict, ["X"]),
@@ -115,7 +122,7 @@ def refused_or_answered(call, **given):
         warnings.simplefilter("ignore")
         try:
             call(**given)
-        except rw.RankwiseError as error:
+        except RankwiseError as error:
             return str(error)
     return ""
 
@@ -153,9 +160,7 @@ def test_r8_parameters_of_losses(kind):
 
 
 def test_r8_a_seed_that_is_none_is_refused_by_name():
-    with pytest.raises(
-        rw.RankwiseError, match=r"random_state is None, a whole number from 0 on, or a numpy.*: found 'x'"
-    ):
+    with pytest.raises(RankwiseError, match=r"random_state is None, a whole number from 0 on, or a numpy.*: found 'x'"):
         rw.split(LISTS, random_state="x")
-    with pytest.raises(rw.RankwiseError, match="random_state is None, a whole number from 0 on"):
+    with pytest.raises(RankwiseError, match="random_state is None, a whole number from 0 on"):
         list(rw.kfold(LISTS, random_state=-1))

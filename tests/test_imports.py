@@ -65,8 +65,8 @@ CALLS = {
     "split": (f"{LISTS}rw.split(lists, (0.5, 0.5)); rw.kfold(lists, 3)", {"numpy"}),
     "Scaler": (f"{LISTS}rw.Scaler().fit(lists).transform(lists)", {"numpy"}),
     "save and load": (f"{LISTS}lists.save('a.rankwise'); rw.load('a.rankwise')", {"numpy", "safetensors"}),
-    "streams": (f"{RW}rw.separable_stream(20, documents=5, features=3)", {"numpy"}),
-    "paired_test": (f"{RW}rw.paired_test([0.1, 0.2, 0.3], [0.2, 0.1, 0.4])", {"numpy"}),
+    "streams": (f"{RW}rw.synthetic.separable_stream(20, documents=5, features=3)", {"numpy"}),
+    "paired_test": (f"{RW}rw.evaluation.paired_test([0.1, 0.2, 0.3], [0.2, 0.1, 0.4])", {"numpy"}),
     # measures and losses hold their kernels, which are compiled only when they are called
     "measures.parse": (f"{RW}rw.measures.parse('nDCG@10')", {"numpy"} | NUMBA),
     "losses": (f"{RW}[getattr(rw.losses, name) for name in dir(rw.losses)]", {"numpy"} | NUMBA),

@@ -35,7 +35,7 @@ def test_an_upward_import_breaks_the_contract(
     for layer in contract["layers"]:
         for name in layer.split(" : "):
             (package / name).mkdir(parents=True)
-            (package / name / "__init__.py").write_text("import sample.cli" if name == "data" else "")
+            (package / name / "__init__.py").write_text("import sample.cli" if name == "queries" else "")
     (package / "__init__.py").write_text("")
     layers = "\n    ".join(contract["layers"])
     (tmp_path / ".importlinter").write_text(
@@ -44,4 +44,4 @@ def test_an_upward_import_breaks_the_contract(
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert lint_imports(config_filename=str(tmp_path / ".importlinter"), no_cache=True)
-    assert "sample.data -> sample.cli" in capsys.readouterr().out
+    assert "sample.queries -> sample.cli" in capsys.readouterr().out

@@ -11,13 +11,25 @@ import pytest
 from nbclient import NotebookClient
 
 import rankwise as rw
-from rankwise import DataError
 from rankwise._tables import Table
+from rankwise.errors import DataError
 
 HOSTILE = "<script>alert(1)</script>"
 LISTS = rw.make_lists(40, documents=20, features=12, random_state=1)
 NAMED = LISTS._replace(feature_names=(HOSTILE, *LISTS.feature_names[1:]))
-PACKAGES = ("clicks", "exports", "guarantees", "losses", "measures")
+PACKAGES = (
+    "analysis",
+    "clicks",
+    "evaluation",
+    "exports",
+    "features",
+    "guarantees",
+    "io",
+    "losses",
+    "measures",
+    "sklearn",
+    "synthetic",
+)
 
 # Public classes without HTML of their own, and why.
 REASONS = {
@@ -92,7 +104,7 @@ SHOWN = {
     "Parity": lambda: rw.export(fitted(), "python", sample=NAMED).parity,
     "Evaluation": lambda: rw.evaluate(NAMED, NAMED.X[:, 0], ["nDCG@10", "AP"]),
     "significance": lambda: rw.significance({HOSTILE: {"AP": [0.1, 0.2]}, "b": {"AP": [0.3, 0.1]}}),
-    "PairedTest": lambda: rw.paired_test([0.1, 0.2], [0.2, 0.4]),
+    "PairedTest": lambda: rw.evaluation.paired_test([0.1, 0.2], [0.2, 0.4]),
     "Comparison": lambda: rw.compare({HOSTILE: NAMED.X[:, 0]}, NAMED, "AP"),
     "Certificate": lambda: fitted().certificate(NAMED),
     "Bound": lambda: fitted().certificate(NAMED).rows[0],
@@ -107,7 +119,7 @@ SHOWN = {
     "Measure": lambda: rw.measures.parse("nDCG@10"),
     "Loss": lambda: rw.losses.SLAM(),
     "Fold": lambda: next(iter(rw.kfold(NAMED, 3))),
-    "Stream": lambda: rw.separable_stream(100),
+    "Stream": lambda: rw.synthetic.separable_stream(100),
     "Scaler": lambda: rw.Scaler().fit(NAMED),
     "ClickLog": lambda: clicked()[0],
     "Propensities": lambda: clicked()[1],

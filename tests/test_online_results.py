@@ -25,7 +25,7 @@ def test_the_tables_of_the_page_are_made_of_the_numbers(numbers, part):
 
 @pytest.fixture(scope="module")
 def ohsumed(data_folder):
-    return rw.Queries.concat([fold.test for fold in rw.read_folds(data_folder / "ohsumed")])
+    return rw.Queries.concat([fold.test for fold in rw.io.read_folds(data_folder / "ohsumed")])
 
 
 def printed(name, measure):

@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import importlib.util
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -53,8 +54,37 @@ def test_every_public_name_resolves(name: str) -> None:
     assert getattr(rankwise, name) is not None
 
 
-def test_stub_shows_the_public_names_and_no_others() -> None:
-    assert sorted(names_in_stub()) == sorted(rankwise.__all__)
+PUBLIC = [name for name, place in names_in_stub().items() if place == f"rankwise.{name}"]
+
+
+def test_the_names_of_the_first_hour_are_few() -> None:
+    assert set(names_in_stub()) - set(PUBLIC) == set(rankwise.__all__)
+    assert len(rankwise.__all__) <= 54
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_name_of_a_submodule_resolves(name: str) -> None:
+    module = getattr(rankwise, name)
+    assert all(getattr(module, one) is not None for one in module.__all__)
+
+
+def test_a_name_of_a_submodule_is_found_from_the_top() -> None:
+    for name, home in {
+        "read_qrels": "io",
+        "labels": "sklearn",
+        "DataError": "errors",
+        "Comparison": "evaluation",
+    }.items():
+        with pytest.raises(AttributeError, match=f"use rankwise.{home}.{name}$"):
+            getattr(rankwise, name)
+
+
+def test_no_module_hides_a_public_function() -> None:
+    """An imported submodule becomes an attribute of its package, in place of a function of the same name."""
+    for package in ("rankwise", *(f"rankwise.{name}" for name in PUBLIC)):
+        found = importlib.import_module(package)
+        modules = {one.name for one in pkgutil.iter_modules(getattr(found, "__path__", ()))}
+        assert not modules & set(found.__all__), package
 
 
 @pytest.mark.parametrize(("name", "place"), names_in_stub().items())
@@ -64,7 +94,7 @@ def test_stub_names_the_object_that_the_package_gives(name: str, place: str) -> 
 
 
 def test_dir_lists_the_public_names() -> None:
-    assert set(rankwise.__all__) == set(dir(rankwise))
+    assert {*rankwise.__all__, *PUBLIC} == set(dir(rankwise))
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

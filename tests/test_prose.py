@@ -232,21 +232,21 @@ def test_n9_what_csv_needs_is_said_on_one_page_and_is_so(tmp_path, monkeypatch):
     import sys
 
     import rankwise as rw
-    from rankwise._errors import MissingExtraError
+    from rankwise.errors import MissingExtraError
 
     lists = rw.make_lists(3, documents=2, features=2, random_state=0)
-    rw.write_table(lists, tmp_path / "a.parquet")
-    rw.write_table(lists, tmp_path / "a.csv")
+    rw.io.write_table(lists, tmp_path / "a.parquet")
+    rw.io.write_table(lists, tmp_path / "a.csv")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert len(rw.read_table(tmp_path / "a.csv")) == 3
     assert "| CSV | `rw.read_table(path)`; no other package is needed |" in text_of("data.md")
     for action in (
         lambda: rw.read_table(tmp_path / "a.parquet"),
-        lambda: rw.write_table(lists, tmp_path / "b.csv"),
-        lambda: rw.write_table(lists, tmp_path / "b.parquet"),
+        lambda: rw.io.write_table(lists, tmp_path / "b.csv"),
+        lambda: rw.io.write_table(lists, tmp_path / "b.parquet"),
     ):
         with pytest.raises(MissingExtraError, match="frames"):
             action()
     assert "| parquet, Arrow | `rw.read_table(path)` (extra `frames`) |" in text_of("data.md")
-    assert "`rw.write_table` writes parquet and CSV, and needs the extra `frames` for both" in text_of("data.md")
+    assert "`rw.io.write_table` writes parquet and CSV, and needs the extra `frames` for both" in text_of("data.md")
     assert "[Judged queries] lists which formats need the extra `frames`" in text_of("command_line.md")

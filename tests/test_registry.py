@@ -7,8 +7,8 @@ import textwrap
 
 import pytest
 
-from rankwise._errors import RankwiseError
 from rankwise._registry import discover
+from rankwise.errors import RankwiseError
 from rankwise.measures import Measure, registered
 
 MEASURE = """

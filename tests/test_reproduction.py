@@ -13,7 +13,7 @@ from experiments.pages import DOCS, read_block
 from experiments.published import DIRECT_TABLES_2_AND_3, SMOOTHRANK_TABLE_1, SMOOTHRANK_TABLE_2
 from experiments.reproduction import PAGE, main
 from experiments.reproduction_tables import BASELINES, BLOCKS, read
-from rankwise.data.folds import read_folds
+from rankwise.io.folds import read_folds
 
 EXPERIMENTS = Path(smoothrank.__file__).parent
 

@@ -14,7 +14,9 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 
-from rankwise import DataError, Queries, Scaler, Unsliced, load
+from rankwise import Queries, Scaler, load
+from rankwise.errors import DataError
+from rankwise.sklearn import Unsliced
 
 
 class Ridge(BaseEstimator):

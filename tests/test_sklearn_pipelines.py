@@ -24,7 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import rankwise as rw
-from rankwise import DataError
+from rankwise.errors import DataError, DataWarning, RankwiseError
 
 ALPHAS = [1e-3, 30.0, 1e6]
 GRID = {"r__alpha": ALPHAS, "columns__numbers__with_mean": [True, False]}
@@ -108,7 +108,7 @@ def check_search(search):
 @pytest.mark.parametrize("kind", ["pandas", POLARS])
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_a_search_with_labels_that_carry_their_grouping_finds_what_a_loop_finds(kind, n_jobs):
-    y = rw.labels(Y, qid=QID)
+    y = rw.sklearn.labels(Y, qid=QID)
     search = GridSearchCV(pipeline(), GRID, cv=GroupKFold(3), n_jobs=n_jobs, error_score="raise")
     search.fit(FRAMES[kind](FRAME), y, groups=y.qid)
     check_search(search)
@@ -138,7 +138,7 @@ def test_the_output_of_transformers_changes_no_bit(output):
 
 
 def test_cross_validation_scores_and_predicts_by_query():
-    y = rw.labels(Y, qid=QID)
+    y = rw.sklearn.labels(Y, qid=QID)
     model = pipeline(rw.RidgeRanker(alpha=1.0))
     given = {"cv": GroupKFold(4), "groups": y.qid}
     scores = cross_val_score(model, FRAME, y, error_score="raise", **given)
@@ -164,7 +164,7 @@ def test_scores_of_arrays_frames_and_queries_are_the_same():
     assert model.score(X.to_numpy(), Y, qid=QID) == expected
     assert model.score(pl.from_pandas(X), Y, qid=pl.Series(QID)) == expected
     assert model.score(X.iloc[order], Y[order], group=sizes) == expected
-    assert model.score(X, rw.labels(Y, qid=QID)) == expected
+    assert model.score(X, rw.sklearn.labels(Y, qid=QID)) == expected
     assert model.score(FRAME[["brand", "clicks", "bm25"]], Y, qid=QID) == expected  # by name, others left out
 
 
@@ -172,22 +172,22 @@ def test_scores_of_arrays_frames_and_queries_are_the_same():
 def test_labels_with_their_grouping_fit_any_ranker(ranker):
     X = FRAME[["bm25", "clicks"]].to_numpy()
     expected = sklearn.clone(ranker).fit(X, Y, qid=QID).predict(X)
-    np.testing.assert_array_equal(ranker.fit(X, rw.labels(Y, qid=QID)).predict(X), expected)
+    np.testing.assert_array_equal(ranker.fit(X, rw.sklearn.labels(Y, qid=QID)).predict(X), expected)
 
 
 def test_labels_with_their_grouping_are_a_stream_of_queries():
     X = FRAME[["bm25", "clicks"]].to_numpy()
     whole = rw.SLAMPerceptron().fit(X, Y, qid=QID)
-    parts = rw.SLAMPerceptron().partial_fit(X, rw.labels(Y, qid=QID))
+    parts = rw.SLAMPerceptron().partial_fit(X, rw.sklearn.labels(Y, qid=QID))
     np.testing.assert_array_equal(parts.coef_, whole.coef_)
     with pytest.raises(DataError, match="have lost the grouping"):
-        parts.partial_fit(X, rw.labels(Y, qid=QID).reshape(-1))
+        parts.partial_fit(X, rw.sklearn.labels(Y, qid=QID).reshape(-1))
 
 
 def test_an_evaluation_set_needs_no_sizes_with_such_labels():
     X = FRAME[["bm25", "clicks"]].to_numpy()
     first, last = QID < "q2", QID >= "q2"
-    y = rw.labels(Y, qid=QID)
+    y = rw.sklearn.labels(Y, qid=QID)
     model = rw.RidgeRanker(alpha=ALPHAS).fit(X[first], y[first], eval_set=[(X[last], y[last])])
     held = rw.Queries.from_arrays(X[last], Y[last], qid=QID[last])
     other = rw.RidgeRanker(alpha=ALPHAS).fit(X[first], y[first], validation=held)
@@ -205,7 +205,7 @@ def test_fit_and_score_without_grouping_raise_one_clear_error():
     with pytest.raises(DataError, match=r"RidgeRanker.score\(X, y\) needs the grouping of rows"):
         model.score(X, Y)
     with pytest.raises(DataError, match="y carries its own grouping"):
-        model.score(X, rw.labels(Y, qid=QID), qid=QID)
+        model.score(X, rw.sklearn.labels(Y, qid=QID), qid=QID)
     with pytest.raises(DataError, match="score takes no sample_weight: a measure weights queries"):
         model.score(X, Y, qid=QID, sample_weight=np.ones(len(Y)))
 
@@ -217,7 +217,7 @@ def test_a_search_without_grouping_fails_as_a_whole_and_says_why():
 
 
 def test_a_search_that_cuts_queries_fails_as_a_whole_and_says_why():
-    y = rw.labels(Y, qid=QID)
+    y = rw.sklearn.labels(Y, qid=QID)
     with pytest.raises(ValueError, match=r"(?s)fits failed.*a split has cut queries: split by query.*groups=y.qid"):
         GridSearchCV(pipeline(), {"r__alpha": ALPHAS}, cv=KFold(3)).fit(FRAME, y)
     with pytest.raises(DataError, match="a split has cut queries"):
@@ -237,7 +237,7 @@ def test_n1_grouping_for_fit_alone_gives_nan_with_a_warning_that_says_why():
     said = [str(one.message) for one in seen]
     assert sum("RidgeRanker.score(X, y) needs the grouping of rows" in message for message in said) == 9
     assert any("test scores are non-finite" in message for message in said)
-    with pytest.raises(DataError, match=r"score.*needs the grouping of rows.*rankwise.labels"):
+    with pytest.raises(DataError, match=r"score.*needs the grouping of rows.*rankwise.sklearn.labels"):
         GridSearchCV(pipeline(), {"r__alpha": ALPHAS}, cv=GroupKFold(3), error_score="raise").fit(FRAME, Y, **given)
 
 
@@ -255,17 +255,17 @@ def test_everything_that_fit_takes_can_be_requested():
     names = ("qid", "group", "validation", "eval_set", "eval_group")
     assert set(names) <= set(ranker.get_metadata_routing().fit.requests)
     assert {"qid", "group", "sample_weight"} == set(ranker.get_metadata_routing().score.requests)
-    X, y = FRAME[["bm25", "clicks"]], rw.labels(Y, qid=QID)
-    held = rw.Unsliced(rw.Queries.from_arrays(X[QID < "q2"], Y[QID < "q2"], qid=QID[QID < "q2"]))
+    X, y = FRAME[["bm25", "clicks"]], rw.sklearn.labels(Y, qid=QID)
+    held = rw.sklearn.Unsliced(rw.Queries.from_arrays(X[QID < "q2"], Y[QID < "q2"], qid=QID[QID < "q2"]))
     ranker = rw.RidgeRanker(alpha=ALPHAS).set_fit_request(validation=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rw.DataWarning)  # the validation queries are among those of the folds
+        warnings.simplefilter("ignore", DataWarning)  # the validation queries are among those of the folds
         found = cross_validate(
             ranker, X, y, cv=GroupKFold(3), params={"groups": QID, "validation": held}, return_estimator=True
         )
     for (train, _), model in zip(GroupKFold(3).split(X, Y, QID), found["estimator"], strict=True):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rw.DataWarning)
+            warnings.simplefilter("ignore", DataWarning)
             alone = rw.RidgeRanker(alpha=ALPHAS).fit(X.iloc[train], Y[train], qid=QID[train], validation=held)
         np.testing.assert_array_equal(model.path_["nDCG@10"], alone.path_["nDCG@10"])
 
@@ -281,7 +281,7 @@ def queries():
 
 def test_queries_stay_queries_through_a_transformer():
     given = queries()
-    made = rw.DocumentTransformer(StandardScaler()).fit_transform(given)
+    made = rw.sklearn.DocumentTransformer(StandardScaler()).fit_transform(given)
     np.testing.assert_allclose(made.X, StandardScaler().fit_transform(given.X), rtol=1e-10)  # sums in another order
     assert made.names() == given.names()
     assert made.feature_names == ("bm25", "clicks")
@@ -293,7 +293,7 @@ def test_queries_stay_queries_through_a_transformer():
 
 def test_a_pipeline_on_queries_is_the_same_as_on_their_arrays():
     given = queries()
-    model = make_pipeline(rw.DocumentTransformer(MinMaxScaler()), rw.RidgeRanker(alpha=1.0)).fit(given)
+    model = make_pipeline(rw.sklearn.DocumentTransformer(MinMaxScaler()), rw.RidgeRanker(alpha=1.0)).fit(given)
     scaled = given.map_features(MinMaxScaler().fit(given.X).transform)
     np.testing.assert_array_equal(model[-1].coef_, rw.RidgeRanker(alpha=1.0).fit(scaled).coef_)
     np.testing.assert_array_equal(model.predict(given), model.predict(FRAME[["bm25", "clicks"]]))
@@ -302,20 +302,20 @@ def test_a_pipeline_on_queries_is_the_same_as_on_their_arrays():
 
 def test_columns_of_queries_are_transformed_by_name():
     columns = ColumnTransformer([("one", StandardScaler(), ["clicks"])], remainder="passthrough")
-    made = rw.DocumentTransformer(columns).fit(queries()).transform(queries())
+    made = rw.sklearn.DocumentTransformer(columns).fit(queries()).transform(queries())
     assert made.feature_names == ("one__clicks", "remainder__bm25")
     np.testing.assert_array_equal(made.X[:, 1], queries().X[:, 0])
 
 
 def test_a_transformer_that_learns_from_labels_gets_them():
-    chosen = rw.DocumentTransformer(SelectKBest(f_regression, k=1)).fit_transform(queries())
+    chosen = rw.sklearn.DocumentTransformer(SelectKBest(f_regression, k=1)).fit_transform(queries())
     assert chosen.feature_names == ("bm25",)
     assert chosen.n_features == 1
 
 
 def test_a_search_on_queries_splits_by_query():
     given = queries()
-    model = make_pipeline(rw.DocumentTransformer(StandardScaler()), rw.RidgeRanker())
+    model = make_pipeline(rw.sklearn.DocumentTransformer(StandardScaler()), rw.RidgeRanker())
     grid = {"documenttransformer__transformer__with_mean": [True, False], "ridgeranker__alpha": ALPHAS}
     search = GridSearchCV(model, grid, cv=KFold(3), error_score="raise").fit(given)
     for setting, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
@@ -337,10 +337,10 @@ def test_a_bare_transformer_loses_the_grouping_and_the_error_names_the_remedy():
 
 def test_labels_of_queries_bring_the_grouping_past_a_bare_transformer():
     given = queries().with_weight(None)
-    model = make_pipeline(StandardScaler(), rw.RidgeRanker(alpha=1.0)).fit(given, rw.labels(given))
-    other = make_pipeline(rw.DocumentTransformer(StandardScaler()), rw.RidgeRanker(alpha=1.0)).fit(given)
+    model = make_pipeline(StandardScaler(), rw.RidgeRanker(alpha=1.0)).fit(given, rw.sklearn.labels(given))
+    other = make_pipeline(rw.sklearn.DocumentTransformer(StandardScaler()), rw.RidgeRanker(alpha=1.0)).fit(given)
     np.testing.assert_allclose(model.predict(given), other.predict(given), rtol=1e-10)  # sums in another order
-    assert model.score(given, rw.labels(given)) == other.score(given)
+    assert model.score(given, rw.sklearn.labels(given)) == other.score(given)
     np.testing.assert_array_equal(np.asarray(given), given.X)
     assert np.array(given, dtype=np.float32, copy=True).dtype == np.float32
 
@@ -348,14 +348,14 @@ def test_labels_of_queries_bring_the_grouping_past_a_bare_transformer():
 def test_queries_without_names_and_arrays_pass_through_too():
     named = rw.make_lists(10, random_state=0)
     given = rw.Queries.from_arrays(named.X, named.y, group=named.sizes)
-    made = rw.DocumentTransformer(StandardScaler()).set_output(transform="pandas").fit(given)
+    made = rw.sklearn.DocumentTransformer(StandardScaler()).set_output(transform="pandas").fit(given)
     assert isinstance(made.transform(given), rw.Queries)
     assert isinstance(made.transform(given.X), pd.DataFrame)
     assert list(made.get_feature_names_out()) == [f"x{place}" for place in range(given.n_features)]
-    with pytest.raises(rw.RankwiseError, match="not fitted yet"):
-        rw.DocumentTransformer(StandardScaler()).transform(given)
+    with pytest.raises(RankwiseError, match="not fitted yet"):
+        rw.sklearn.DocumentTransformer(StandardScaler()).transform(given)
     with pytest.raises(DataError, match="returned 3 rows"):
-        rw.DocumentTransformer(_Shortens()).fit_transform(given)
+        rw.sklearn.DocumentTransformer(_Shortens()).fit_transform(given)
 
 
 class _Shortens(StandardScaler):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import DataError, MissingExtraError
 from rankwise._tables import ShownAsFacts, Table
+from rankwise.errors import DataError, MissingExtraError
 
 cells = st.one_of(st.none(), st.text(max_size=5), st.tuples(st.integers(), st.text(max_size=2)))
 columns = st.integers(0, 30).flatmap(

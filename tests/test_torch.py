@@ -11,7 +11,7 @@ import pytest
 from numba import njit
 
 import rankwise as rw
-from rankwise._errors import DataError, DataWarning, RankwiseError
+from rankwise.errors import DataError, DataWarning, RankwiseError
 from rankwise.losses import Loss, StochasticNDCG, registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.rankers.neural.network import AdamW, Layers

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import Queries, RankwiseError, RidgeRanker, _atomic_write
+from rankwise import Queries, RidgeRanker, _atomic_write
 from rankwise._atomic_write import atomic_write, remove_parts, writing
+from rankwise.errors import RankwiseError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and locks of POSIX")
 
@@ -78,8 +79,8 @@ def test_r9_every_writer_of_the_package_keeps_the_mode(tmp_path):
         "queries": queries.save,
         "model": model.save,
         "letor.txt": lambda path: rw.write_letor(queries, path),
-        "run": lambda path: rw.write_run(queries, model.predict(queries), path),
-        "table.csv": lambda path: rw.write_table(queries, path),
+        "run": lambda path: rw.io.write_run(queries, model.predict(queries), path),
+        "table.csv": lambda path: rw.io.write_table(queries, path),
         "model.txt": lambda path: rw.export(model, "ranklib", path),
     }
     for name, write in writers.items():
@@ -228,14 +229,14 @@ scores = model.predict(queries)
 rw.write_letor(queries, sys.argv[1] + "/warm")  # compiled, and cached, before there is no room
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 writers = {"queries": queries.save, "model": model.save, "letor": lambda p: rw.write_letor(queries, p),
-           "run": lambda p: rw.write_run(queries, scores, p), "qrels": lambda p: rw.write_qrels(queries, p),
-           "t.csv": lambda p: rw.write_table(queries, p), "t.parquet": lambda p: rw.write_table(queries, p),
+           "run": lambda p: rw.io.write_run(queries, scores, p), "qrels": lambda p: rw.io.write_qrels(queries, p),
+           "t.csv": lambda p: rw.io.write_table(queries, p), "t.parquet": lambda p: rw.io.write_table(queries, p),
            "page.py": lambda p: rw.export(model, "python", p), "gone.gz": lambda p: rw.write_letor(queries, p)}
 for name, write in writers.items():
     try:
         write(sys.argv[1] + "/" + name)
         print(name, "written")
-    except rw.RankwiseError as error:
+    except rw.errors.RankwiseError as error:
         print(name, "refused")
         assert " cannot be written: " in str(error), error
 """
@@ -363,18 +364,18 @@ def test_r8_what_is_no_path_is_refused_by_every_writer_and_reader(path, found, t
         "save queries": lambda: queries.save(path),
         "save model": lambda: model.save(path),
         "write_letor": lambda: rw.write_letor(queries, path),
-        "write_qrels": lambda: rw.write_qrels(queries, path),
-        "write_run": lambda: rw.write_run(queries, queries.y, path),
-        "write_table": lambda: rw.write_table(queries, path),
+        "write_qrels": lambda: rw.io.write_qrels(queries, path),
+        "write_run": lambda: rw.io.write_run(queries, queries.y, path),
+        "write_table": lambda: rw.io.write_table(queries, path),
         "export": lambda: rw.export(model, "python").write(path),
         "load": lambda: rw.load(path),
         "read_letor": lambda: rw.read_letor(path),
         "iter_letor": lambda: list(rw.iter_letor(path)),
         "read_table": lambda: rw.read_table(path),
-        "read_qrels": lambda: rw.read_qrels(path),
-        "read_run": lambda: rw.read_run(path),
+        "read_qrels": lambda: rw.io.read_qrels(path),
+        "read_run": lambda: rw.io.read_run(path),
         "read_model": lambda: rw.read_model(path),
-        "read_folds": lambda: rw.read_folds(path),
+        "read_folds": lambda: rw.io.read_folds(path),
         "resume": lambda: rw.compare({"r": model}, queries, resume=path or 5),
         "query_file": lambda: rw.read_letor(_letor_without_qids(tmp_path), query_file=path),
     }
@@ -401,8 +402,8 @@ def test_r3_a_table_of_arrow_is_read_and_not_mapped(tmp_path, form):
 import os, sys
 import numpy as np, pyarrow as pa
 import rankwise as rw
-from rankwise.data.tabular.frames import iter_table
-from rankwise.data.tabular.rows import Roles
+from rankwise.io.tables.frames import iter_table
+from rankwise.io.tables.rows import Roles
 table = pa.table({"qid": np.arange(20_000) // 10, "label": np.arange(20_000) % 3 * 1.0, "f": np.arange(20_000.0)})
 path, make = sys.argv[1], pa.ipc.new_file if sys.argv[2] == "file" else pa.ipc.new_stream
 with make(path, table.schema) as writer:

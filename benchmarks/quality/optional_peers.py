@@ -12,7 +12,7 @@ import numpy as np
 
 import rankwise as rw
 from benchmarks.quality.peers import Fit, Scores, Vector
-from rankwise.data.queries import Queries
+from rankwise.queries.queries import Queries
 
 # The settings of NeuralRanker.
 HIDDEN, EPOCHS, BATCH, RATE, PATIENCE = (64, 32), 100, 16, 0.002, 15

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data.queries import Queries
+from rankwise.queries.queries import Queries
 
 TREES, RATE, PATIENCE = 1_000, 0.05, 100
 Vector = NDArray[np.float64]

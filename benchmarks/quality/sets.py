@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
-from rankwise.data.folds import Fold
+from rankwise.errors import RankwiseError
+from rankwise.queries.folds import Fold
 
 INTERACTIONS = 2.0  # as much as the weighted sum counts, twice over: nothing was tuned to it
 TEST_QUERIES = 1_000
@@ -48,7 +48,7 @@ def data() -> Path:
 
 def _official(name: str) -> Callable[[], Iterator[Fold]]:
     """The five folds of LETOR."""
-    return lambda: rw.read_folds(data() / name)
+    return lambda: rw.io.read_folds(data() / name)
 
 
 def _lightgbm() -> Iterator[Fold]:

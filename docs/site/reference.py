@@ -43,14 +43,16 @@ PAGES = (
         "The container of judged queries, its files, and what is done before training. Readers return `Queries`, "
         "writers take them ([judged queries](../data.md)).",
         (
-            Section("Judged queries", ("data", "_api.load"), first=("Queries", "Query", "load")),
-            Section("LETOR text", ("data.letor",)),
-            Section("Tables", ("data.tabular",)),
-            Section("TREC files", ("data.trec",)),
-            Section("Larger than memory", ("data.parts",), "[Data sets in parts](../scale.md)."),
-            Section("Division and scaling", ("data.folds", "data.scaling"), first=("split", "kfold")),
-            Section("Diagnosis", ("data.diagnose",)),
-            Section("Simulated queries", ("data.synthetic",), first=("make_lists", "make_hybrid")),
+            Section("Judged queries", ("queries", "_api.load"), first=("Queries", "Query", "load")),
+            Section("LETOR text", ("io.letor", "io.folds")),
+            Section("Tables", ("io.tables",)),
+            Section("TREC files", ("io.trec",)),
+            Section("Files of other tools", ("io",)),
+            Section("Larger than memory", ("queries.parts", "io.convert"), "[Data sets in parts](../scale.md)."),
+            Section("Division and scaling", ("queries.folds", "queries.scaling"), first=("split", "kfold")),
+            Section("Diagnosis", ("_diagnose",)),
+            Section("With scikit-learn", ("sklearn", "queries.grouped_labels"), "[scikit-learn](../sklearn.md)."),
+            Section("Simulated queries", ("synthetic",), first=("make_lists", "make_hybrid")),
         ),
     ),
     Page(
@@ -141,7 +143,7 @@ PAGES = (
             Section("Evaluation", ("evaluation.evaluate", "evaluation.files"), first=("evaluate", "Evaluation")),
             Section("Comparison", ("evaluation.compare", "_api.compare", "report"), first=("compare", "Comparison")),
             Section("Intervals and tests", ("evaluation.statistics",)),
-            Section("Analysis", ("evaluation.analysis",), first=("explain",)),
+            Section("Analysis", ("analysis",), first=("explain",)),
             Section("Others", ("evaluation",)),
         ),
     ),
@@ -174,7 +176,7 @@ PAGES = (
         "errors",
         "Errors and warnings",
         "All errors are subclasses of `RankwiseError`.",
-        (Section("Errors and warnings", ("_errors",), first=("RankwiseError",)),),
+        (Section("Errors and warnings", ("errors",), first=("RankwiseError",)),),
     ),
 )
 
@@ -208,27 +210,15 @@ class Name:
 
 def public_names() -> Iterator[Name]:
     """Every public name of rankwise and of its public modules, once; the base class of rankers is one of them."""
-    modules = [name for name in rankwise.__all__ if inspect.ismodule(getattr(rankwise, name))]
-    own = [name for name in rankwise.__all__ if name not in modules and name != "__version__"]
+    modules = [name for name in dir(rankwise) if inspect.ismodule(getattr(rankwise, name))]
+    own = [name for name in rankwise.__all__ if name != "__version__"]
     yield from (_name("rankwise", name) for name in own)
     for module in (*modules, "serve"):
-        for name in names_of(importlib.import_module(f"rankwise.{module}")):
+        for name in sorted(importlib.import_module(f"rankwise.{module}").__all__):
             found = _name(f"rankwise.{module}", name)
             if name not in own or found.value is not getattr(rankwise, name):  # else it is there already
                 yield found
     yield _name("rankwise.rankers._base", "Ranker")
-
-
-def names_of(module: Any) -> list[str]:
-    """The public names of a module: those that it lists, or those that it defines."""
-    listed = getattr(module, "__all__", None)
-    if listed is not None:
-        return sorted(listed)
-    return sorted(
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == module.__name__
-    )
 
 
 def _name(module: str, name: str) -> Name:

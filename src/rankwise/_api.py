@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rankwise._errors import FileFormatError
 from rankwise._paths import path_of
 from rankwise._store import Store, read_store
+from rankwise.errors import FileFormatError
 
 if TYPE_CHECKING:
     from rankwise.evaluation.compare.result import Comparison
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _queries(store: Store, mmap: bool) -> Any:
     """Read queries; imported when a file of this kind is opened."""
-    from rankwise.data.stored import read_queries
+    from rankwise.queries.stored import read_queries
 
     queries = read_queries(store, mmap)
     if "features" in store.metadata:  # only if a FeatureBuilder made them
@@ -100,7 +100,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
 
 def _parts(path: str | os.PathLike[str]) -> Any:
     """Open a data set in parts, with the FeatureBuilder that made its features."""
-    from rankwise.data.parts.parts import Parts
+    from rankwise.queries.parts.parts import Parts
 
     parts = Parts(path)
     index = parts._files.index

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
+from rankwise.errors import RankwiseError
 
 try:
     import fcntl

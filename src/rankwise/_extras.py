@@ -14,7 +14,7 @@ from types import ModuleType
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from rankwise._errors import MissingExtraError
+from rankwise.errors import MissingExtraError
 
 # module -> the extra of pyproject.toml that installs it
 EXTRAS = {

@@ -2,7 +2,7 @@
 
 import os
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 
 PathLike = str | os.PathLike[str]
 

@@ -1,19 +1,17 @@
 """Find classes without listing them: in every module of a package, and among the entry points of third parties.
 
 Adding a measure, a loss or a ranker means adding one file. The registry finds the class there, and with it the parser
-and the common tests do. :func:`lazy_names` makes the classes that were found public names of their package.
+and the common tests do.
 """
 
 import importlib
 import inspect
 import pkgutil
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 
 
 @cache
@@ -77,48 +75,3 @@ def _in_entry_points(base: type, group: str) -> Iterator[type]:
         if not (inspect.isclass(kind) and issubclass(kind, base)):
             raise RankwiseError(f"entry point {entry.value!r} of group {group!r} is not a {base.__name__}")
         yield kind
-
-
-def lazy_names(
-    package: str, homes: Mapping[str, Sequence[str]], classes: Callable[[], Mapping[str, type]] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose names are imported when they are first used (PEP 562).
-
-    Parameters
-    ----------
-    package : str
-        The full name of the package.
-    homes : mapping of str to sequence of str
-        The public names of each module of the package.
-    classes : callable, default=None
-        Returns the classes that the registry found. They are public under their own names too, so that a new file needs
-        no entry in ``homes``.
-
-    Returns
-    -------
-    getattribute : callable
-        The ``__getattr__`` of the package.
-    listed : callable
-        The ``__dir__`` of the package.
-    """
-    home_of = {name: home for home, names in homes.items() for name in names}
-
-    def found() -> dict[str, type]:
-        return {} if classes is None else {kind.__name__: kind for kind in classes().values()}
-
-    def getattribute(name: str) -> Any:
-        if name == "__all__":
-            return listed()
-        if name in home_of:
-            value = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
-        elif name.startswith("_") or name not in found():
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        else:
-            value = found()[name]
-        setattr(sys.modules[package], name, value)
-        return value
-
-    def listed() -> list[str]:
-        return sorted({*home_of, *found()})
-
-    return getattribute, listed

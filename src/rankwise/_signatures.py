@@ -8,7 +8,7 @@ compares these bytes with :data:`SIGNATURES`. Two formats are read here (Parquet
 import re
 from typing import NamedTuple
 
-from rankwise._errors import FileFormatError
+from rankwise.errors import FileFormatError
 
 PARQUET, ARROW, STORE = "a Parquet file", "an Arrow file", "a safetensors file"
 LONGEST = 4096  # bytes within which every signature lies

@@ -1,7 +1,7 @@
 """One file for data and models that holds no code: safetensors.
 
 What rankwise notes about the arrays is JSON under the metadata key ``rankwise``: the kind of content, the format, the
-version that wrote it, and plain facts. A reader for data (:mod:`rankwise.data.stored`) or models checks the kind and
+version that wrote it, and plain facts. A reader for data (:mod:`rankwise.queries.stored`) or models checks the kind and
 requests its arrays by name, type and shape; nothing in a file is trusted. :func:`read_store` opens a file for reading
 as a :class:`Store`, :class:`StoreWriter` writes one.
 
@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from rankwise._atomic_write import atomic_write, refusing
-from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise._signatures import LONGEST, STORE, signature
 from rankwise._version import __version__
+from rankwise.errors import FileFormatError, RankwiseError
 
 T = TypeVar("T")
 

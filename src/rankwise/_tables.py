@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
 from rankwise._extras import require
+from rankwise.errors import DataError
 
 if TYPE_CHECKING:
     import rich.table

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from rankwise._errors import MissingExtraError
+from rankwise.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
 
 
 def workloads() -> dict[str, Callable[[], None]]:
@@ -71,7 +71,7 @@ def _quietly(work: Callable[[], None]) -> None:
 @cache
 def _queries(dtype: str = "float64", scattered: bool = False, weighted: bool = False) -> "Queries":
     """A dozen judged queries; ``scattered`` rows are not grouped by query."""
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
 
     rng = np.random.default_rng(0)
     sizes = rng.integers(2, 9, 12)
@@ -152,7 +152,7 @@ def _read_letor() -> None:
         for broken in (b"1 qid:1 1:a\n", b"1 qid:1 1:1 1:2\n", b"1 qid:1 1:1\r2 qid:1 1:1\n"):
             try:
                 rw.read_letor(io.BytesIO(broken))
-            except rw.FileFormatError:
+            except rw.errors.FileFormatError:
                 continue
 
     _in_folder(work)
@@ -175,10 +175,10 @@ def _write_letor() -> None:
 def _read_table() -> None:
     """A CSV file of judged queries, converted to the package's own format and to text."""
     import rankwise as rw
-    from rankwise.data.anyfile import convert_any
+    from rankwise.io.any_file import convert_any
 
     def work(folder: Path) -> None:
-        rw.write_table(_queries(), folder / "a.csv")
+        rw.io.write_table(_queries(), folder / "a.csv")
         rw.read_table(folder / "a.csv")
         for dtype in ("float64", "float32"):
             convert_any(folder / "a.csv", folder / "b.rankwise", dtype=dtype)
@@ -217,7 +217,7 @@ def _fit_and_use(kind: Any) -> None:
                 for X in (queries, queries[0]):
                     model.predict(X)
                 for X in (queries.X, np.asfortranarray(queries.X)):
-                    with suppress(rw.DataError):  # some rankers need to know the queries of the rows
+                    with suppress(rw.errors.DataError):  # some rankers need to know the queries of the rows
                         model.predict(X)
                 model.rank(queries)
                 model.score(queries)
@@ -275,8 +275,8 @@ def _objective() -> None:
     for loss in (loss for kind in own for loss in kind.examples()):
         for queries in (*_forms(), _queries().with_document_weight(weight)):
             scores = np.linspace(-1.0, 1.0, queries.n_documents)
-            rw.objective(loss, queries)(queries.y, scores)
-    rw.eval_metric("nDCG@3", _queries())(_queries().y, scores)
+            rw.boosting.objective(loss, queries)(queries.y, scores)
+    rw.boosting.eval_metric("nDCG@3", _queries())(_queries().y, scores)
 
 
 def _permutation_losses() -> None:
@@ -377,11 +377,11 @@ def _analysis() -> None:
 
     for queries in _forms():
         scores = np.asarray(queries.X[:, 0], np.float64)
-        rw.label_pairs(queries, scores)
-        rw.label_pair_errors(queries, {"a": scores, "b": -scores})
-        rw.queries_by_size(queries)
+        rw.analysis.label_pairs(queries, scores)
+        rw.analysis.label_pair_errors(queries, {"a": scores, "b": -scores})
+        rw.analysis.queries_by_size(queries)
     model = rw.RidgeRanker(alpha=1.0).fit(_queries())
-    rw.permutation_importance(model, _queries(), repeats=2)
+    rw.analysis.permutation_importance(model, _queries(), repeats=2)
 
 
 def _export() -> None:
@@ -398,8 +398,11 @@ def _streams() -> None:
     import rankwise as rw
     from rankwise.evaluation.simulation import simulate
 
-    simulate(rw.separable_stream(20, documents=5, features=3))
-    for stream in (rw.noisy_stream(20, documents=5, features=3), rw.drifting_stream(20, documents=5, features=3)):
+    simulate(rw.synthetic.separable_stream(20, documents=5, features=3))
+    for stream in (
+        rw.synthetic.noisy_stream(20, documents=5, features=3),
+        rw.synthetic.drifting_stream(20, documents=5, features=3),
+    ):
         for learner in (rw.SLAMPerceptron(), rw.ListNet()):
             for queries in stream.blocks():
                 learner.partial_fit(queries)
@@ -410,7 +413,11 @@ def _kernel_maps() -> None:
     import rankwise as rw
 
     for queries in _forms():
-        for map_ in (rw.FourierFeatures(n_features=8), rw.KernelPCAMap(), rw.KernelPCAMap("poly")):
+        for map_ in (
+            rw.features.FourierFeatures(n_features=8),
+            rw.features.KernelPCAMap(),
+            rw.features.KernelPCAMap("poly"),
+        ):
             map_.fit_transform(queries.X)
     for model in (rw.KernelPerceptron(map=16), rw.KernelPerceptron(budget=8)):
-        model.partial_fit(rw.kernel_stream(20, documents=4)).certificate()
+        model.partial_fit(rw.synthetic.kernel_stream(20, documents=4)).certificate()

@@ -16,19 +16,21 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError, warn
 from rankwise._extras import require
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
-from rankwise.data import checks
-from rankwise.data.queries import Queries, as_queries
+from rankwise.errors import DataError, RankwiseError, warn
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries, as_queries
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.utils.data import DataLoader
+
+__all__ = ["QueryBatch", "QueryDataset", "RankingLoss", "RankingMetric", "loader", "metric", "ranking_loss"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]

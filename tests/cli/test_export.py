@@ -26,7 +26,7 @@ def export(run, monkeypatch):
 @pytest.fixture
 def files(tmp_path):
     fitted("RidgeRanker").save(tmp_path / "model.rankwise")
-    rw.write_table(sample(), tmp_path / "sample.csv")
+    rw.io.write_table(sample(), tmp_path / "sample.csv")
     (tmp_path / "svm.txt").write_text(SVM)
     return tmp_path
 
@@ -110,8 +110,8 @@ def test_mistakes_are_one_sentence(export, files, monkeypatch, arguments, found)
 
 
 def test_hybrid_search_from_a_table_with_empty_cells_to_a_pipeline(run, tmp_path):
-    queries = rw.make_hybrid(60, random_state=1)
-    rw.to_frame(queries).to_csv(tmp_path / "judged.csv", index=False)  # a cell without a value is empty
+    queries = rw.synthetic.make_hybrid(60, random_state=1)
+    rw.io.to_frame(queries).to_csv(tmp_path / "judged.csv", index=False)  # a cell without a value is empty
     model, settings = tmp_path / "m.rankwise", ("--set", "engine=opensearch", "--set", "bootstrap=0")
     code, _, _ = run("train", tmp_path / "judged.csv", "-r", "HybridRanker", "--docid", "docid", *settings, "-o", model)
     assert code == 0

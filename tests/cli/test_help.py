@@ -139,7 +139,7 @@ def run_example(example, files, tmp_path, monkeypatch, capsys):
     if "bm25=bm25.scores" in command:  # scores of the lists that are compared on
         (folder / "all.scores").rename(folder / "bm25.scores")
     if command.startswith("rankwise train lists/"):
-        rw.write_parts(folder / "judged.txt", folder / "lists")
+        rw.io.write_parts(folder / "judged.txt", folder / "lists")
     if "svm_rank.model" in command:
         pytest.importorskip("rankwise.exports")
         lines = ("SVM-light Version V6.20", "0 # kernel type", "0 # threshold b", "1 1:0.5 2:-1.5 3:0.25 4:1 #")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise.errors import DataError, DataWarning, RankwiseError
 
 ROLES = ("--qid", "search", "--label", "grade", "--docid", "sku")
 WORDS = ["caf\u00e9", "gr\u00fcn", "na\u00efve", "plain"]
@@ -154,9 +155,9 @@ def test_w1_the_euro_sign_of_windows_is_one(tmp_path):
     for encoding in ("utf-8", "cp1252"):
         path = tmp_path / f"{encoding}.csv"
         path.write_bytes(as_csv(table, encoding))
-        context = pytest.warns(rw.DataWarning, match="Windows-1252") if encoding == "cp1252" else nothing()
+        context = pytest.warns(DataWarning, match="Windows-1252") if encoding == "cp1252" else nothing()
         with context:
-            columns = rw.read_columns(path)
+            columns = rw.io.read_columns(path)
         made.append(rw.FeatureBuilder(qid="search", label="grade", docid="sku").fit_transform(columns))
     assert "price_amount" in made[0].feature_names
     assert made[0].feature_names == made[1].feature_names
@@ -201,7 +202,7 @@ def test_w6_a_comparison_learns_features_from_training_parts_alone(tmp_path):
     fold = int(found.fold_of_query[found.queries.names().index(table[0]["search"])])
     models = dict(enumerate(found.models["RidgeRanker"], 1))
     assert "brand=single" not in models[fold].feature_names_in_
-    whole = rw.read_columns(path)
+    whole = rw.io.read_columns(path)
     for number, model in models.items():
         names = {found.queries.names()[query] for query in np.flatnonzero(found.fold_of_query == number)}
         tested = [row for row in table if row["search"] in names]
@@ -209,7 +210,7 @@ def test_w6_a_comparison_learns_features_from_training_parts_alone(tmp_path):
         raw = tmp_path / "part.csv"
         raw.write_bytes(as_csv(tested))
         # the scores of the comparison are those of the fold's model on the raw rows
-        scores = dict(zip([row["sku"] for row in tested], model.predict(rw.read_columns(raw)), strict=True))
+        scores = dict(zip([row["sku"] for row in tested], model.predict(rw.io.read_columns(raw)), strict=True))
         cell = next(one for one in found.cells if one.fold == number)
         ids = [docid for docid in found.queries.docid if docid in scores]
         np.testing.assert_array_equal(cell.scores, [scores[docid] for docid in ids])
@@ -217,13 +218,13 @@ def test_w6_a_comparison_learns_features_from_training_parts_alone(tmp_path):
 
 def test_w6_a_saved_model_makes_its_own_features_in_a_comparison(tmp_path):
     reading = {"qid": "search", "label": "grade", "docid": "sku"}
-    train, test = rw.read_columns(_file(tmp_path / "a.csv", rows())), _file(tmp_path / "b.csv", rows(seed=8))
+    train, test = rw.io.read_columns(_file(tmp_path / "a.csv", rows())), _file(tmp_path / "b.csv", rows(seed=8))
     model = rw.RidgeRanker().fit(rw.FeatureBuilder(**reading).fit_transform(train))
-    scores = model.predict(rw.read_columns(test))
+    scores = model.predict(rw.io.read_columns(test))
     found = rw.compare({"model": model, "scores": scores}, test, reading=reading)
     assert found.means["model"] == found.means["scores"]
     np.testing.assert_array_equal(found.scores["model"], scores)
-    with pytest.raises(rw.DataError, match="'model' learned from 30 of the 30 test queries"):
+    with pytest.raises(DataError, match="'model' learned from 30 of the 30 test queries"):
         rw.compare({"model": model}, tmp_path / "a.csv", reading=reading)
 
 
@@ -275,8 +276,8 @@ def test_w16_swapped_run_and_judgments_are_one_sentence(run, tmp_path):
     assert (code, out) == (2, "")
     assert "run is a run (6 fields per line), expected judgments" in err
     assert "the judgments (qrels) come first, then the run" in err
-    for swapped in (lambda: rw.evaluate("run", "qrels"), lambda: rw.from_trec("run", "qrels")):
-        with pytest.raises(rw.RankwiseError, match=r"the judgments \(qrels\) come first, then the run"):
+    for swapped in (lambda: rw.evaluate("run", "qrels"), lambda: rw.io.from_trec("run", "qrels")):
+        with pytest.raises(RankwiseError, match=r"the judgments \(qrels\) come first, then the run"):
             swapped()
 
 

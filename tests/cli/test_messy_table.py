@@ -124,7 +124,7 @@ def test_inspect_once_train_once_rank_anything(run, table, tmp_path):
     assert {one["qid"] for one in ranked} == {f"s{number}" for number in range(20)}
     assert {one["docid"] for one in ranked} == {row["sku"] for row in new}
     loaded = rw.load("model.rankwise")
-    scores = np.sort(loaded.predict(rw.read_columns(tmp_path / "new.csv")))
+    scores = np.sort(loaded.predict(rw.io.read_columns(tmp_path / "new.csv")))
     np.testing.assert_array_equal(np.sort([one["score"] for one in ranked]), scores)
 
     # evaluate and certify without a word about columns
@@ -149,14 +149,14 @@ def test_the_builder_learns_from_the_training_part_alone(run, table, tmp_path):
     said = json.loads(out)
     assert said["leaks"] == []
     assert said["columns"]["roles"] == {"qid": "search_id", "label": "relevance", "docid": "sku"}
-    whole = rw.read_columns("shop.csv")
+    whole = rw.io.read_columns("shop.csv")
     every = rw.FeatureBuilder(qid="search_id", label="relevance", docid="sku", ignore=["ordered"]).fit(whole)
     train, test = rw.split(every.transform(whole), (0.8, 0.2), random_state=0)
     names = set(train.names())
     part = [row for row in table if row["search_id"] in names]
     write(tmp_path / "part.csv", part)
     alone = rw.FeatureBuilder(qid="search_id", label="relevance", docid="sku", ignore=["ordered"])
-    alone.fit(rw.read_columns("part.csv"))
+    alone.fit(rw.io.read_columns("part.csv"))
     model = rw.load("model.rankwise")
     assert model.features_.digest_ == alone.digest_ != every.digest_
     assert said["parts"]["test"]["queries"] == len(test) == 60
@@ -264,7 +264,7 @@ def test_words_and_gaps_in_labels_come_with_the_command(run, table, tmp_path):
 
 
 def test_a_table_of_numbers_needs_no_builder(run, tmp_path):
-    frame = rw.to_frame(rw.make_lists(40, documents=8, features=4, random_state=2)).drop(columns="docid")
+    frame = rw.io.to_frame(rw.make_lists(40, documents=8, features=4, random_state=2)).drop(columns="docid")
     frame = frame.rename(columns={"qid": "query", "label": "grade"})
     frame.to_csv(tmp_path / "numbers.csv", index=False)
     code, out, _ = run("inspect", "numbers.csv")

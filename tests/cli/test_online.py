@@ -12,8 +12,9 @@ import time
 import numpy as np
 import pytest
 
-from rankwise import ListNet, MaxPairPerceptron, SLAMPerceptron, load, make_lists, read_letor, separable_stream
+from rankwise import ListNet, MaxPairPerceptron, SLAMPerceptron, load, make_lists, read_letor
 from rankwise import write_letor as write
+from rankwise.synthetic import separable_stream
 
 
 @pytest.fixture

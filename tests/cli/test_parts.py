@@ -17,7 +17,7 @@ ORDER = np.random.default_rng(0).permutation(LISTS.n_documents)
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    frame = rw.to_frame(LISTS).iloc[ORDER]
+    frame = rw.io.to_frame(LISTS).iloc[ORDER]
     frame.iloc[:100].to_csv("day1.csv.gz", index=False)
     frame.iloc[100:].to_csv("day2.csv", index=False)
     frame.to_csv("whole.csv", index=False)

@@ -12,8 +12,8 @@ import pytest
 
 import rankwise as rw
 from rankwise.cli import rank as rank_command
-from rankwise.data.tabular.frames import to_frame, write_table
-from rankwise.data.trec import read_run
+from rankwise.io.tables.frames import to_frame, write_table
+from rankwise.io.trec import read_run
 
 LISTS = rw.make_lists(25, documents=(1, 12), features=4, random_state=3)
 MODEL = rw.RidgeRanker().fit(LISTS)

@@ -20,11 +20,11 @@ CALLED = {"qid": "query", "label": "grade", "docid": "url"}
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    frame = rw.to_frame(LISTS).rename(columns=CALLED)
+    frame = rw.io.to_frame(LISTS).rename(columns=CALLED)
     frame["text"] = [f'a "quoted", text\nof row {row}' for row in range(len(frame))]
     frame.sample(frac=1, random_state=0).to_csv("my.csv", index=False)
     rw.write_letor(LISTS, "judged.txt")
-    rw.write_table(LISTS, "judged.parquet")
+    rw.io.write_table(LISTS, "judged.parquet")
     LISTS.save("judged.rankwise")
     return tmp_path
 
@@ -75,7 +75,7 @@ def test_every_format_gives_the_division_of_the_library(folder, run, file, read)
 def test_folds_are_folders_that_compare_reads(folder, run):
     assert run("split", "judged.txt", "--folds", 3, "--out", "folds")[0] == 0
     expected = rw.kfold(rw.read_letor("judged.txt"), 3, random_state=0)
-    for found, fold in zip(rw.read_folds(folder / "folds"), expected, strict=True):
+    for found, fold in zip(rw.io.read_folds(folder / "folds"), expected, strict=True):
         for one, two in zip(found, fold, strict=True):
             np.testing.assert_array_equal(one.X, two.X)
 

@@ -203,7 +203,7 @@ def test_what_is_not_certified_says_why(run, lists, arguments, sentence):
 
 
 def test_a_leak_is_a_warning_and_the_column_stays(run, tmp_path):
-    frame = rw.to_frame(rw.make_lists(60, documents=10, features=3, random_state=2))
+    frame = rw.io.to_frame(rw.make_lists(60, documents=10, features=3, random_state=2))
     frame["judged"], frame["again"] = frame["label"] * 2.5, 1 - frame["label"]
     frame.to_csv(tmp_path / "leak.csv", index=False)
     code, out, err = run("train", "leak.csv", "-r", "RidgeRanker")
@@ -218,7 +218,7 @@ def test_a_leak_is_a_warning_and_the_column_stays(run, tmp_path):
 
 
 def test_columns_to_ignore_are_listed_or_repeated(run, tmp_path):
-    frame = rw.to_frame(rw.make_lists(30, documents=5, features=3, random_state=2))
+    frame = rw.io.to_frame(rw.make_lists(30, documents=5, features=3, random_state=2))
     frame["a"], frame["b, c"] = "text", "text"
     frame.to_csv(tmp_path / "my.csv", index=False)
     for ignored in (("--ignore", 'a,"b, c"'), ("--ignore", "a", "--ignore", '"b, c"')):

@@ -7,7 +7,7 @@ import pytest
 
 import rankwise as rw
 from rankwise._kernels import drive
-from rankwise.data.parts.write import PartsWriter
+from rankwise.queries.parts.write import PartsWriter
 
 LISTNET = ("--ranker", "ListNet", "--set", "solver=lbfgs", "--set", "alpha=0.01", "--set", "steps=4")
 

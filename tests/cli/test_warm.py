@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from rankwise import RankwiseError
 from rankwise._kernels import origins
 from rankwise.cli.compiling import Call, WouldCompileError, compile_in_processes, processes, without_compiler
+from rankwise.errors import RankwiseError
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     bad, good = (rw.LinearModel.of(w, feature_names=names) for w in ([-1.0, 0.0, 0.0], [1.0, 0.2, 0.2]))
     bad.save(place / "old.rankwise")
     good.save(place / "new.rankwise")
-    rw.write_run(lists, good.predict(lists), place / "new.run")
+    rw.io.write_run(lists, good.predict(lists), place / "new.run")
     ranked = good.rank(lists)
     with (place / "new.csv").open("w", newline="") as file:
         writer = csv.writer(file)

@@ -13,6 +13,7 @@ from experiments.clicks import binomial_limit
 from rankwise import clicks
 from rankwise.clicks.checks import coin_refuted
 from rankwise.clicks.preferences import outcomes
+from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees import ConfidenceSequence
 
 
@@ -67,14 +68,14 @@ def test_credits():
     team, click = [[0, 1, 1], [0, 1, 0], [0, 1, 0]], [[1, 1, 1], [1, 0, 1], [0, 0, 0]]
     assert clicks.credits(team, click).tolist() == [-1, 1, 0]
     assert clicks.credits(team, click, how="share").tolist() == pytest.approx([-1 / 3, 1, 0])
-    with pytest.raises(rw.RankwiseError, match="'sign' or 'share'"):
+    with pytest.raises(RankwiseError, match="'sign' or 'share'"):
         clicks.credits([0], [1], how="clicks")
-    with pytest.raises(rw.DataError, match="0 or 1"):
+    with pytest.raises(DataError, match="0 or 1"):
         clicks.credits([2], [1])
 
 
 def test_orders_of_other_documents_are_refused():
-    with pytest.raises(rw.DataError, match="same documents"):
+    with pytest.raises(DataError, match="same documents"):
         clicks.team_draft([1, 2], [1, 3], 2, np.random.default_rng(0))
 
 
@@ -86,7 +87,7 @@ def test_a_page_can_be_made_again_from_its_impression():
     assert first.rows.tolist() == again.rows.tolist()
     teams = {tuple(draft.page(queries[0], impression=number).team.tolist()) for number in range(30)}
     assert len(teams) == 4
-    with pytest.raises(rw.RankwiseError, match="without predict"):
+    with pytest.raises(RankwiseError, match="without predict"):
         clicks.TeamDraft(a, [1, 2])
 
 
@@ -104,12 +105,12 @@ def test_a_clear_preference_is_decided_and_its_mirror_image_is_the_other():
 
 @pytest.mark.parametrize("credit", [[], [2.0], [np.nan], [[1.0]]])
 def test_what_is_no_credit_is_refused(credit):
-    with pytest.raises(rw.DataError, match="between -1 and 1"):
+    with pytest.raises(DataError, match="between -1 and 1"):
         clicks.preference(credit)
 
 
 def test_an_odd_grid_has_no_mean_of_0():
-    with pytest.raises(rw.RankwiseError, match="even number"):
+    with pytest.raises(RankwiseError, match="even number"):
         clicks.preference([1.0], grid=3)
 
 
@@ -144,7 +145,7 @@ def test_a_plan_is_enough_in_as_many_runs_as_it_says():
     plan = clicks.impressions_needed(0.25, ties=0.4, delta=0.1, power=0.7)
     assert 0.7 - 2 * np.sqrt(0.21 / 600) <= decided_share(0.25, 0.4, 0.1, 0.7, 600) <= 0.82
     assert "impressions for a mean credit of 0.25" in str(plan)
-    with pytest.raises(rw.RankwiseError, match="at most 1 - ties"):
+    with pytest.raises(RankwiseError, match="at most 1 - ties"):
         clicks.impressions_needed(0.7, ties=0.5)
 
 
@@ -226,5 +227,5 @@ def test_outcomes():
     )
     assert outcomes(log, "clicked").tolist() == [1, 0]
     assert outcomes(log, "first").tolist() == [0.5, 0]
-    with pytest.raises(rw.DataError, match="no column version"):
+    with pytest.raises(DataError, match="no column version"):
         clicks.ab_test(log)

@@ -6,6 +6,7 @@ import pytest
 import rankwise as rw
 from rankwise import clicks
 from rankwise.clicks.simulation import attractiveness
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import GivenSoftmax, PropensityHinge
 from rankwise.losses._base import registered as losses
 from rankwise.rankers._base import registered as rankers
@@ -82,13 +83,13 @@ REFUSING = [
 
 @pytest.mark.parametrize("ranker", REFUSING, ids=lambda ranker: repr(ranker)[:40])
 def test_all_others_refuse_a_log_by_name(ranker, log):
-    with pytest.raises(rw.RankwiseError, match=f"{ranker.name}.* ClickLog"):
+    with pytest.raises(RankwiseError, match=f"{ranker.name}.* ClickLog"):
         ranker.fit(log)
     assert not hasattr(ranker, "coef_")
 
 
 def test_a_stream_refuses_a_log_by_name(log):
-    with pytest.raises(rw.RankwiseError, match=r"SLAMPerceptron\.fit refuses a ClickLog"):
+    with pytest.raises(RankwiseError, match=r"SLAMPerceptron\.fit refuses a ClickLog"):
         rw.SLAMPerceptron().partial_fit(log)
 
 
@@ -116,13 +117,13 @@ def test_the_hinge_bounds_the_ranks_of_what_was_clicked():
 def test_a_log_without_a_position_model_or_candidates_is_refused(queries):
     log = clicks.simulate(queries, queries.X[:, 0], 20, shown=8)
     ranker = rw.RidgeRanker(alpha=1.0, target="labels", balanced=False)
-    with pytest.raises(rw.DataError, match="with_propensities"):
+    with pytest.raises(DataError, match="with_propensities"):
         ranker.fit(log)
-    with pytest.raises(rw.DataError, match="tau is above 0"):
+    with pytest.raises(DataError, match="tau is above 0"):
         log.with_propensities(clicks.given(THETA), tau=0.0)
-    with pytest.raises(rw.DataError, match="propensities cover 1"):
+    with pytest.raises(DataError, match="propensities cover 1"):
         ranker.fit(log.with_propensities(clicks.given([1.0]), tau=0.1))
-    with pytest.raises(rw.RankwiseError, match="beta"):
+    with pytest.raises(RankwiseError, match="beta"):
         clicks.training_queries(log, clicks.given(THETA, beta=THETA / 2), tau=0.1)
 
 
@@ -146,7 +147,7 @@ def test_a_safe_ranker_replaces_a_bad_one_and_leaves_a_good_one(queries):
     assert good.model is right
     assert "cannot tell" in repr(good)
     assert good.gain.alpha == pytest.approx(0.01)  # five strengths share delta
-    with pytest.raises(rw.RankwiseError, match="linear in the labels"):
+    with pytest.raises(RankwiseError, match="linear in the labels"):
         clicks.safe_ranker(
             clicks.simulate(queries, labels, 10, shown=8), right, model, tau=0.1, loss=rw.losses.PairHinge()
         )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import rankwise as rw
 from rankwise import clicks
 from rankwise.clicks import ClickLog
+from rankwise.errors import DataError, DataWarning, FileFormatError, RankwiseError
 
 ROWS = {
     "session": ["s1", "s1", "s2", "s1", "s2"],
@@ -50,7 +51,7 @@ def test_the_order_of_rows_within_sessions_is_immaterial(order):
 def test_frames_are_read_by_the_names_of_their_columns(frame):
     renamed = {"s": ROWS["session"], **{name: ROWS[name] for name in ROWS if name != "session"}}
     same(ClickLog.from_frame(frame(renamed), session="s"), ClickLog.from_rows(**ROWS))
-    with pytest.raises(rw.DataError, match="no column 'nobody' for docid"):
+    with pytest.raises(DataError, match="no column 'nobody' for docid"):
         ClickLog.from_frame(frame(renamed), session="s", docid="nobody")
 
 
@@ -89,7 +90,7 @@ def test_csv_is_read_whole_and_in_blocks(tmp_path, packed):
     ],
 )
 def test_what_no_log_can_be_is_an_error(change, words):
-    with pytest.raises(rw.DataError, match=words):
+    with pytest.raises(DataError, match=words):
         ClickLog.from_rows(**{**ROWS, **change})
 
 
@@ -107,7 +108,7 @@ def test_what_no_log_can_be_is_an_error(change, words):
 def test_a_wrong_csv_names_its_line(tmp_path, text, words):
     path = tmp_path / "log.csv"
     path.write_text(text)
-    with pytest.raises(rw.RankwiseError, match=words):
+    with pytest.raises(RankwiseError, match=words):
         ClickLog.from_csv(path)
 
 
@@ -118,7 +119,7 @@ def test_logs_are_joined_with_candidates_by_name():
     log = ClickLog.from_rows(**ROWS).join(documents)
     assert [list(documents.docid)[row] for row in log.row] == log.docid.tolist()
     assert log.query.tolist() == [1, 0]
-    with pytest.raises(rw.DataError, match=r"session s1 .* document 'b'"):
+    with pytest.raises(DataError, match=r"session s1 .* document 'b'"):
         ClickLog.from_rows(**ROWS).join(documents[[1]]._replace(docid=documents[[1]].docid[[0, 0, 0]]))
     kept = ClickLog.from_rows(**ROWS).join(documents[[0]], unknown="drop")
     assert kept.session.tolist() == ["s2"]
@@ -132,7 +133,7 @@ def test_parts_hold_every_session_once_and_whole_queries_if_asked():
         assert sorted(np.concatenate([part.session for part in parts])) == sorted(log.session)
         if by == "query":
             assert not set(parts[0].qid) & set(parts[1].qid)
-    with pytest.raises(rw.DataError, match="sum to 1"):
+    with pytest.raises(DataError, match="sum to 1"):
         log.split((0.5, 0.6))
 
 
@@ -192,9 +193,9 @@ def test_ubi_queries_and_events_become_sessions(tmp_path):
 
 def test_clicks_on_what_was_not_shown_are_counted(tmp_path):
     paths = ubi_files(tmp_path, [ubi_query(1, ["a", "b"])], [ubi_event(1, "z"), ubi_event(9, "a")])
-    with pytest.warns(rw.DataWarning, match="of 2 clicks 1 are on documents .* 1 belong to no query"):
+    with pytest.warns(DataWarning, match="of 2 clicks 1 are on documents .* 1 belong to no query"):
         assert not ClickLog.from_ubi(*paths).click.any()
-    with pytest.raises(rw.FileFormatError, match="did not show"):
+    with pytest.raises(FileFormatError, match="did not show"):
         ClickLog.from_ubi(*paths, strange="error")
 
 
@@ -225,13 +226,13 @@ def test_a_wrong_line_of_ubi_is_named(tmp_path, query, event, words):
     for path, text in zip(paths, (query, event), strict=True):
         if text is not None:
             path.write_text(text + "\n")
-    with pytest.raises(rw.FileFormatError, match=words):
+    with pytest.raises(FileFormatError, match=words):
         ClickLog.from_ubi(*paths)
 
 
 def test_a_second_page_of_one_query_id_is_refused_or_left_out(tmp_path):
     paths = ubi_files(tmp_path, [ubi_query(1, ["a"]), ubi_query(1, ["b"])], [])
-    with pytest.raises(rw.FileFormatError, match="occurs twice"):
+    with pytest.raises(FileFormatError, match="occurs twice"):
         ClickLog.from_ubi(*paths)
     assert ClickLog.from_ubi(*paths, repeated="first").docid.tolist() == ["a"]
 

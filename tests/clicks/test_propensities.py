@@ -12,6 +12,7 @@ import rankwise as rw
 from experiments.clicks import binomial_limit
 from rankwise import clicks
 from rankwise.clicks.propensities import NAIVE_ERROR, Propensities, ratio_upper_end
+from rankwise.errors import DataError, FileFormatError, RankwiseError
 
 THETA = 1 / np.arange(1, 6)
 
@@ -156,19 +157,19 @@ def test_harvesting_two_positions_is_the_ratio_of_their_clicks():
 def test_what_cannot_be_learned_is_refused():
     data = queries()
     plain = clicks.simulate(data, data.X[:, 0], 100, shown=5)
-    with pytest.raises(rw.DataError, match="swap experiment"):
+    with pytest.raises(DataError, match="swap experiment"):
         clicks.by_swaps(plain)
-    with pytest.raises(rw.DataError, match="two or more logging rankers"):
+    with pytest.raises(DataError, match="two or more logging rankers"):
         clicks.harvest(plain)
     same = clicks.simulate(data, {"a": data.X[:, 0], "b": data.X[:, 0]}, 300, shown=5)
-    with pytest.raises(rw.DataError, match="no clicked document connects position"):
+    with pytest.raises(DataError, match="no clicked document connects position"):
         clicks.harvest(same)
     swaps = clicks.simulate(data, data.X[:, 0], 300, shown=5, swaps=True)
-    with pytest.raises(rw.DataError, match="no session that swaps position 1 with position 3"):
+    with pytest.raises(DataError, match="no session that swaps position 1 with position 3"):
         clicks.by_swaps(swaps[swaps.swap != 3])
-    with pytest.raises(rw.DataError, match="got no unswapped one of position 2"):
+    with pytest.raises(DataError, match="got no unswapped one of position 2"):
         clicks.by_swaps(swaps[swaps.swapped])
-    with pytest.raises(rw.DataError, match="got no swapped one of position 2"):
+    with pytest.raises(DataError, match="got no swapped one of position 2"):
         clicks.by_swaps(swaps[~swaps.swapped])
 
 
@@ -176,7 +177,7 @@ def test_the_click_rate_is_refused_with_the_error_that_is_measured():
     from experiments.clicks_runs import Setting, naive_errors
 
     log = clicks.simulate(queries(), queries().X[:, 0], 10)
-    with pytest.raises(rw.RankwiseError, match=r"-70 to -21 % off, too small and therefore unsafe"):
+    with pytest.raises(RankwiseError, match=r"-70 to -21 % off, too small and therefore unsafe"):
         clicks.by_click_rate(log)
     errors = naive_errors(Setting.make())
     assert [round(min(errors), 2), round(max(errors), 2)] == list(NAIVE_ERROR)
@@ -207,7 +208,7 @@ def test_models_are_saved_and_loaded(tmp_path_factory, theta):
     ],
 )
 def test_wrong_numbers_are_named(arguments, words):
-    with pytest.raises(rw.RankwiseError, match=words):
+    with pytest.raises(RankwiseError, match=words):
         Propensities(**arguments)
 
 
@@ -215,7 +216,7 @@ def test_wrong_numbers_are_named(arguments, words):
 def test_wrong_files_are_named(tmp_path, text):
     path = tmp_path / "p.json"
     path.write_text(text)
-    with pytest.raises(rw.FileFormatError, match=r"p\.json"):
+    with pytest.raises(FileFormatError, match=r"p\.json"):
         Propensities.load(path)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import rankwise as rw
 from rankwise import clicks
+from rankwise.errors import RankwiseError
 
 THETA = np.array([0.9, 0.6, 0.3, 0.2])
 
@@ -120,5 +121,5 @@ def test_queries_are_drawn_by_their_weight(queries):
     ],
 )
 def test_wrong_arguments_are_named(queries, how, words):
-    with pytest.raises(rw.RankwiseError, match=words):
+    with pytest.raises(RankwiseError, match=words):
         run(queries, **{"sessions": 10, **how})

@@ -16,6 +16,7 @@ from rankwise import clicks
 from rankwise.clicks.accounts import Account
 from rankwise.clicks.log import ClickLog
 from rankwise.clicks.rankings import discounts, ranks_of
+from rankwise.errors import DataError, DataWarning, RankwiseError
 
 SHARES = st.floats(0.05, 1.0)
 
@@ -180,7 +181,7 @@ def test_t4_no_bound_credits_what_was_never_explored(name):
 
 def test_t4_the_world_of_the_report():
     log, new, old = clicks_runs.POOLS["all old ones beyond the pool, attractiveness 0.9"].log(4_000, 0)
-    with pytest.warns(rw.DataWarning, match="draw shuffled pages from all candidates"):
+    with pytest.warns(DataWarning, match="draw shuffled pages from all candidates"):
         found = clicks.gain(log, new, clicks.given(clicks_runs.POOL_THETA), over=old, tau=0.05)
     assert found.lower <= -1.793
 
@@ -190,14 +191,14 @@ def test_t4_a_policy_that_the_log_does_not_tell_is_refused():
     model = clicks.given([1.0, 0.5, 0.3, 0.2])
     log = clicks.simulate(lists, lists.X[:, 0], 50, shown=4, exploration=0.5)
     for function, settings_of in ((clicks.value, {}), (clicks.gain, {"over": lists.X[:, 0]}), (clicks.gain, {})):
-        with pytest.raises(rw.DataError, match="needs the column logged_rank"):
+        with pytest.raises(DataError, match="needs the column logged_rank"):
             function(replace(log, logged_rank=None), lists.X[:, 1], model, tau=0.1, **settings_of)
     always = clicks.simulate(lists, lists.X[:, 0], 50, shown=4, exploration=1.0)
     assert clicks.value(replace(always, logged_rank=None), lists.X[:, 1], model, tau=0.1).n == 50
     for function, ranker in ((clicks.gain, lists.X[:, 1]), (clicks.value, "logged")):
-        with pytest.raises(rw.DataError, match="needs the column logged_rank"):
+        with pytest.raises(DataError, match="needs the column logged_rank"):
             function(replace(always, logged_rank=None), ranker, model, tau=0.1)
-    with pytest.raises(rw.DataError, match="a pool of 9, and its query has 6 candidates"):
+    with pytest.raises(DataError, match="a pool of 9, and its query has 6 candidates"):
         clicks.value(replace(log, pool=np.full(50, 9)), lists.X[:, 1], model, tau=0.1)
 
 
@@ -221,7 +222,7 @@ def test_t12_sessions_that_are_given_again_are_refused(how):
     if how == "sessions":
         readers.append(clicks.ab_test)
     for read in readers:
-        with pytest.raises(rw.DataError, match="each session must be given once, got session"):
+        with pytest.raises(DataError, match="each session must be given once, got session"):
             read(again())
 
 
@@ -253,7 +254,7 @@ def test_blocks_give_what_the_whole_log_gives():
     found = []
     for function in (clicks.value, clicks.gain):
         for one in (log, blocks):
-            with pytest.warns(rw.DataWarning, match="no session showed"):
+            with pytest.warns(DataWarning, match="no session showed"):
                 found.append(function(one, queries.X[:, 1], clicks.given(1 / np.arange(1, 11)), tau=0.1).to_dict())
     assert found[0] == found[1]
     assert found[2] == found[3]
@@ -285,21 +286,21 @@ def test_ends_are_paid_for_and_sessions_are_kept_apart():
     assert found.paid == pytest.approx(0.02)
     assert found.alpha == pytest.approx(0.03)
     assert "times the examination of position 1" in found.of
-    with pytest.raises(rw.RankwiseError, match="propensities learned from 2,000 of these 4,000 sessions"):
+    with pytest.raises(RankwiseError, match="propensities learned from 2,000 of these 4,000 sessions"):
         clicks.gain(log, queries.X[:, 1], model, tau=0.1)
-    with pytest.raises(rw.RankwiseError, match=r"spend 0\.02 of delta = 0\.01"):
+    with pytest.raises(RankwiseError, match=r"spend 0\.02 of delta = 0\.01"):
         clicks.gain(second, queries.X[:, 1], model, tau=0.1, delta=0.01)
     ranker = rw.RidgeRanker(alpha=1.0, target="labels", balanced=False)
     ranker.fit(first.with_propensities(clicks.given(1 / np.arange(1, 5)), tau=0.1))
     assert clicks.gain(second, ranker, model, tau=0.1).preconditions[3].met is True
-    with pytest.raises(rw.RankwiseError, match="the ranker learned from 2,000"):
+    with pytest.raises(RankwiseError, match="the ranker learned from 2,000"):
         clicks.value(log, ranker, clicks.given(1 / np.arange(1, 5)), tau=0.1)
 
 
 def test_a_position_that_is_not_known_from_below_allows_no_gain():
     log = pages([0, 1], [(0,), (1,)])
     model = clicks.given([1.0, 0.5], low=[1.0, 0.0], high=[1.0, 1.0])
-    with pytest.warns(rw.DataWarning, match="lower end of the propensity of position 2 is 0"):
+    with pytest.warns(DataWarning, match="lower end of the propensity of position 2 is 0"):
         found = clicks.gain(log, np.array([0.0, 1.0]), model, tau=0.1)
     assert found.lower == -math.inf
     assert not found.certified
@@ -311,10 +312,10 @@ def test_documents_that_were_never_shown_are_named_with_the_exploration_they_nee
     queries = rw.make_lists(20, documents=20, features=2, random_state=0)
     log = clicks.simulate(queries, queries.X[:, 0], 500)
     model = clicks.given(1 / np.arange(1, 11))
-    with pytest.warns(rw.DataWarning, match="no bound can ever certify .* shuffled page in 34 % of the sessions"):
+    with pytest.warns(DataWarning, match="no bound can ever certify .* shuffled page in 34 % of the sessions"):
         found = clicks.value(log, -queries.X[:, 0], model, tau=0.05)
     assert found.lower < 0.3
-    with pytest.warns(rw.DataWarning, match="even pages that are always shuffled"):
+    with pytest.warns(DataWarning, match="even pages that are always shuffled"):
         clicks.value(log, -queries.X[:, 0], model, tau=0.5)
     explored = clicks.simulate(queries, queries.X[:, 0], 500, exploration=0.5)
     assert clicks.value(explored, -queries.X[:, 0], model, tau=0.05).warnings == ()
@@ -332,23 +333,23 @@ def test_documents_that_were_never_shown_are_named_with_the_exploration_they_nee
 )
 def test_wrong_arguments_are_named(arguments, words):
     log = pages([0, 1], [(0,)])
-    with pytest.raises(rw.RankwiseError, match=words):
+    with pytest.raises(RankwiseError, match=words):
         clicks.gain(log, np.array([0.0, 1.0]), clicks.given([1.0, 0.5]), **arguments)
 
 
 def test_what_cannot_be_valued_is_refused():
     log, model = pages([0, 1], [(0,)]), clicks.given([1.0, 0.5])
     bare = ClickLog.from_rows(session=[1], qid=[1], docid=[1], position=[1], click=[0])
-    with pytest.raises(rw.DataError, match=r"needs the candidates .* log\.join"):
+    with pytest.raises(DataError, match=r"needs the candidates .* log\.join"):
         clicks.value(bare, [1.0], model, tau=0.1)
-    with pytest.raises(rw.DataError, match="one score for each of 2 candidates"):
+    with pytest.raises(DataError, match="one score for each of 2 candidates"):
         clicks.value(log, [1.0], model, tau=0.1)
-    with pytest.raises(rw.DataError, match="shows 2 positions and the propensities cover 1"):
+    with pytest.raises(DataError, match="shows 2 positions and the propensities cover 1"):
         clicks.value(log, [1.0, 2.0], clicks.given([1.0]), tau=0.1)
     gap = ClickLog.from_rows(session=[1], qid=["q"], docid=["d0"], position=[2], click=[0]).join(log.documents)
-    with pytest.raises(rw.DataError, match="positions with a gap"):
+    with pytest.raises(DataError, match="positions with a gap"):
         clicks.gain(gap, [1.0, 2.0], model, tau=0.1)
-    with pytest.warns(rw.DataWarning, match="no session showed"):
+    with pytest.warns(DataWarning, match="no session showed"):
         assert clicks.value(gap, [1.0, 2.0], model, tau=0.1).n == 1
 
 
@@ -356,7 +357,7 @@ def test_rankings_are_rankers_scores_or_lists_of_ids():
     log, model = pages([0, 1, 2], [(0,), (2,)]), clicks.given([1.0, 0.5, 0.3])
     by_scores = clicks.value(log, [1.0, 3.0, 2.0], model, tau=0.1)
     assert clicks.value(log, {"q": ["d1", "d2", "d0"]}, model, tau=0.1) == by_scores
-    with pytest.raises(rw.DataError, match="no query 'q'"):
+    with pytest.raises(DataError, match="no query 'q'"):
         clicks.value(log, {"z": ["d1"]}, model, tau=0.1)
     assert clicks.value(log, "logged", model, tau=0.1).estimate > 0
 
@@ -395,7 +396,7 @@ def test_broken_preconditions_break_the_bound(setting, name):
 def test_two_experiments_at_once_are_refused():
     lists = rw.make_lists(10, documents=6, features=2, random_state=0)
     log = clicks.simulate(lists, lists.X[:, 0], 50, shown=4, swaps=True, exploration=0.5)
-    with pytest.raises(rw.DataError, match="both swaps and shuffled pages"):
+    with pytest.raises(DataError, match="both swaps and shuffled pages"):
         clicks.value(log, lists.X[:, 1], clicks.given([1.0, 0.5, 0.3, 0.2]), tau=0.1)
 
 
@@ -407,8 +408,8 @@ def test_mixed_sessions_bound_no_losses_against_another_ranking():
     assert math.isfinite(whole.lower)
     as_logged = np.flatnonzero(np.bincount(log.session_of_row, weights=log.logged_rank != log.position) == 0)
     log.exploration[as_logged] = 0.0
-    with pytest.warns(rw.DataWarning, match="with and without shuffled pages are mixed"):
+    with pytest.warns(DataWarning, match="with and without shuffled pages are mixed"):
         assert clicks.gain(log, lists.X[:, 1], model, over=lists.X[:, 0], tau=0.05).lower == -math.inf
     log.exploration[:] = 0.0
-    with pytest.raises(rw.DataError, match="which its policy never shows"):
+    with pytest.raises(DataError, match="which its policy never shows"):
         clicks.value(log, lists.X[:, 1], model, tau=0.05)

@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 import rankwise as rw
+from rankwise.errors import RankwiseError
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 ROWS = 60
@@ -99,7 +100,7 @@ def main(seed, count):
         try:
             entries[name](sizes)
             taken += 1
-        except rw.RankwiseError as error:
+        except RankwiseError as error:
             refused += 1
             sentence = str(error)
         except BaseException:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rankwise import DataWarning, RankwiseError
-from rankwise.data import checks
-from rankwise.data.sources import ByteStream, peeked
-from rankwise.data.tabular import csv as csv_text
-from rankwise.data.tabular.frames import iter_table, read_table
-from rankwise.data.tabular.rows import Roles
+from rankwise.errors import DataWarning, RankwiseError
+from rankwise.io.sources import ByteStream, peeked
+from rankwise.io.tables import csv as csv_text
+from rankwise.io.tables.frames import iter_table, read_table
+from rankwise.io.tables.rows import Roles
+from rankwise.queries import checks
 
 WORD = st.text(st.characters(blacklist_characters="\0\r", blacklist_categories=("Cs",)), min_size=1, max_size=6)
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)

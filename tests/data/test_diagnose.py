@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.diagnose import features as diagnose_features
-from rankwise.data.diagnose.features import odd_words, summarise
-from rankwise.data.diagnose.findings import Finding
-from rankwise.data.diagnose.run import diagnose
-from rankwise.data.letor.read import read_letor
-from rankwise.data.queries import Queries
-from rankwise.data.synthetic.lists import make_lists
+from rankwise._diagnose import features as diagnose_features
+from rankwise._diagnose.features import odd_words, summarise
+from rankwise._diagnose.findings import Finding
+from rankwise._diagnose.run import diagnose
+from rankwise.errors import DataError, RankwiseError
+from rankwise.io.letor.read import read_letor
+from rankwise.queries.queries import Queries
+from rankwise.synthetic.lists import make_lists
 
 
 def sound(queries=6, documents=5, features=3, seed=0, **options):

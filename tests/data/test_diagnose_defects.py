@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise.data.diagnose import features as of_features
-from rankwise.data.diagnose.drift import permutation_test
-from rankwise.data.diagnose.features import correlated_pairs
-from rankwise.data.diagnose.leaks import rank_alone
-from rankwise.data.diagnose.run import diagnose
-from rankwise.data.folds import split
-from rankwise.data.letor.read import read_letor
-from rankwise.data.queries import Queries
-from rankwise.data.synthetic.lists import make_lists
+from rankwise._diagnose import features as of_features
+from rankwise._diagnose.drift import permutation_test
+from rankwise._diagnose.features import correlated_pairs
+from rankwise._diagnose.leaks import rank_alone
+from rankwise._diagnose.run import diagnose
+from rankwise.io.letor.read import read_letor
 from rankwise.measures.ndcg import NDCG
+from rankwise.queries.folds import split
+from rankwise.queries.queries import Queries
+from rankwise.synthetic.lists import make_lists
 
 CLEAN = make_lists(120, documents=(5, 20), features=8, random_state=3)
 NEW = (

@@ -6,13 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankwise import DataError, Queries, Query, from_frame, iter_letor, load, read_table, to_frame, write_letor
+from rankwise import Queries, Query, from_frame, iter_letor, load, read_table, write_letor
 from rankwise._api import load as load_any
-from rankwise.data.checks import differing_weights
-from rankwise.data.fingerprints import TrainingRecord, recorded_weights
-from rankwise.data.stored import QueriesWriter
-from rankwise.data.tabular.frames import iter_table, write_table
-from rankwise.data.tabular.rows import Roles
+from rankwise.errors import DataError
+from rankwise.io import to_frame
+from rankwise.io.tables.frames import iter_table, write_table
+from rankwise.io.tables.rows import Roles
+from rankwise.queries.checks import differing_weights
+from rankwise.queries.fingerprints import TrainingRecord, recorded_weights
+from rankwise.queries.stored import QueriesWriter
 
 QID = ["b", "a", "b", "c", "a", "b"]
 WEIGHT = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0])

@@ -13,14 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise import DataWarning, FileFormatError, Queries, RankwiseError
+from rankwise import Queries
 from rankwise._signatures import signature
 from rankwise.cli.reading import as_grades
 from rankwise.cli.train import as_settings
-from rankwise.data.encodings import is_utf8, mark_of
-from rankwise.data.sources import plain_number, read_text
-from rankwise.data.tabular import csv as csv_text
+from rankwise.errors import DataWarning, FileFormatError, RankwiseError
 from rankwise.evaluation.files import read_scores
+from rankwise.io.encodings import is_utf8, mark_of
+from rankwise.io.sources import plain_number, read_text
+from rankwise.io.tables import csv as csv_text
 from tests.data import reference_letor
 
 WORD = "gr\u00f6\u00dfe"
@@ -46,8 +47,8 @@ READERS = {
     "stream.txt": (LETOR, lambda path: [block.X.tolist() for block in rw.iter_letor(path)]),
     "table.csv": (f"qid,label,docid,b\na,1,{WORD},3\n{WORD},0,1,2\n", lambda path: rw.read_table(path).X.tolist()),
     "named.csv": (f"qid;label;{WORD}\na;1;3\nb;0;2\n", lambda path: rw.read_table(path).feature_names),
-    "qrels.txt": (f"{WORD} 0 d1 1\n{WORD} 0 {WORD} 0\n", lambda path: rw.read_qrels(path).label.tolist()),
-    "run.txt": (f"{WORD} Q0 d1 1 2.5 {WORD}\nb Q0 {WORD} 2 1.5 x\n", lambda path: rw.read_run(path).score.tolist()),
+    "qrels.txt": (f"{WORD} 0 d1 1\n{WORD} 0 {WORD} 0\n", lambda path: rw.io.read_qrels(path).label.tolist()),
+    "run.txt": (f"{WORD} Q0 d1 1 2.5 {WORD}\nb Q0 {WORD} 2 1.5 x\n", lambda path: rw.io.read_run(path).score.tolist()),
     "scores.txt": ("1.5\n2.5\n3.5\n", lambda path: read_scores(path, judged()).tolist()),
     "by_index.txt": ("a 0 1.5\na 1 2.5\nb 0 3.5\n", lambda path: read_scores(path, judged()).tolist()),
     "by_docid.txt": (
@@ -102,7 +103,7 @@ def test_w1_the_encoding_of_windows_changes_nothing_but_for_one_warning(tmp_path
 def test_w1_damaged_wide_text_is_one_sentence(tmp_path, encoding, text):
     (tmp_path / "run").write_bytes(text)
     with pytest.raises(FileFormatError, match=r"run is damaged: by its mark it is UTF-16, and .* codec can't decode"):
-        rw.read_run(tmp_path / "run")
+        rw.io.read_run(tmp_path / "run")
 
 
 EURO = "x" * 9 + "\u20ac" + "y" * 9
@@ -151,7 +152,7 @@ def _decodes(data):
 
 @every_reader
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.DataWarning")
+@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.errors.DataWarning")
 def test_r4_wide_encodings_without_a_mark_are_an_error(tmp_path, name, encoding):
     with pytest.raises(RankwiseError) as refused:
         read(tmp_path, name, lambda text: text.encode(encoding))
@@ -161,7 +162,7 @@ def test_r4_wide_encodings_without_a_mark_are_an_error(tmp_path, name, encoding)
 
 @every_reader
 @pytest.mark.parametrize("inside", [b"\xed\xa0\x80", b"\xff", b"\xc3", b"\xf0\x9f\x98"], ids=repr)
-@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.DataWarning")
+@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.errors.DataWarning")
 def test_r4_bytes_that_are_no_utf8_are_letters(tmp_path, name, inside):
     plain = read(tmp_path, name, str.encode)
     if name == "named.csv":
@@ -180,7 +181,7 @@ def test_r7_separators_of_unicode_end_neither_lines_nor_words(tmp_path, name, se
 
 @every_reader
 @pytest.mark.parametrize("place", [0.0, 0.3, 0.5, 0.8, 1.0])
-@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.DataWarning")
+@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.errors.DataWarning")
 def test_r4_a_zero_byte_anywhere_gives_an_answer_or_one_error(tmp_path, name, place):
     def broken(text):
         at = int(place * len(text.encode()))
@@ -206,7 +207,7 @@ def test_r7_digits_of_other_scripts_are_no_numbers_of_a_table(monkeypatch, cell,
 
 
 def _peeked(text):
-    from rankwise.data.sources import ByteStream
+    from rankwise.io.sources import ByteStream
 
     return ByteStream("t.csv", io.BytesIO(text.encode()))
 
@@ -290,16 +291,16 @@ def identities(back):
 
 
 def through_run(queries, path):
-    rw.write_run(queries, -np.arange(6.0), path)
-    run = rw.read_run(path)
+    rw.io.write_run(queries, -np.arange(6.0), path)
+    run = rw.io.read_run(path)
     return list(dict.fromkeys(run.qid)), sorted(run.docid)
 
 
 WRITERS = {
     "lists.rankwise": lambda queries, path: (queries.save(path), identities(rw.load(path)))[1],
     "lists.txt": lambda queries, path: (rw.write_letor(queries, path), identities(rw.read_letor(path)))[1],
-    "lists.csv": lambda queries, path: (rw.write_table(queries, path), identities(rw.read_table(path)))[1],
-    "lists.parquet": lambda queries, path: (rw.write_table(queries, path), identities(rw.read_table(path)))[1],
+    "lists.csv": lambda queries, path: (rw.io.write_table(queries, path), identities(rw.read_table(path)))[1],
+    "lists.parquet": lambda queries, path: (rw.io.write_table(queries, path), identities(rw.read_table(path)))[1],
     "lists.run": through_run,
 }
 
@@ -307,7 +308,7 @@ WRITERS = {
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("role", ["qid", "docid", "feature"])
 @pytest.mark.parametrize("text", ODD, ids=ascii)
-@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.DataWarning")
+@pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.errors.DataWarning")
 def test_r4_odd_texts_come_back_as_they_were_or_are_refused_by_name(tmp_path, name, role, text):
     path = tmp_path / name
     try:
@@ -332,7 +333,7 @@ def test_r4_a_table_refuses_what_is_no_utf8_by_its_name(backend, role):
     with pytest.raises(
         RankwiseError, match=f"the {what} 'gr.*' cannot go into a table: it holds bytes that are not UTF"
     ):
-        rw.to_frame(lists(**{role: LATIN}), backend)
+        rw.io.to_frame(lists(**{role: LATIN}), backend)
 
 
 def test_w1_the_command_line_prints_ids_that_are_no_utf8_and_says_so_once(tmp_path):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.data import fingerprints as module
-from rankwise.data.fingerprints import Fingerprints, Seen, TrainingRecord, fingerprints, packed
-from rankwise.data.queries import Queries
+from rankwise.queries import fingerprints as module
+from rankwise.queries.fingerprints import Fingerprints, Seen, TrainingRecord, fingerprints, packed
+from rankwise.queries.queries import Queries
 
 
 def hashes(queries, **options):

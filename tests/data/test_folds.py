@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import DataError, FileFormatError, Queries, kfold, read_folds, split
+from rankwise import Queries, kfold, split
+from rankwise.errors import DataError, FileFormatError
+from rankwise.io import read_folds
 
 
 def some(count, seed=0):
@@ -128,13 +130,13 @@ def test_folders_of_folds_are_read_as_they_are(tmp_path):
 def test_parts_are_read_once_and_when_they_are_needed(tmp_path, monkeypatch):
     for number in range(1, 6):
         (tmp_path / f"S{number}.txt").write_bytes(part(number))
-    from rankwise.data.letor import read as letor
+    from rankwise.io import folds
 
-    read, opened = letor.read_letor, []
-    monkeypatch.setattr(letor, "read_letor", lambda path, **options: opened.append(path.name) or read(path, **options))
-    folds = read_folds(tmp_path)
+    read, opened = folds.read_letor, []
+    monkeypatch.setattr(folds, "read_letor", lambda path, **options: opened.append(path.name) or read(path, **options))
+    read_all = read_folds(tmp_path)
     assert opened == []
-    list(folds)
+    list(read_all)
     assert opened == [f"S{number}.txt" for number in range(1, 6)]
 
 

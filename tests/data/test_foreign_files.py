@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import FileFormatError, RankwiseError
 from rankwise._signatures import SIGNATURES, refuse_binary, signature
-from rankwise.data import sources
-from rankwise.data.anyfile import kind_of
-from rankwise.data.tabular import rows as tabular_rows
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.files import read_scores
+from rankwise.io import sources
+from rankwise.io.any_file import kind_of
+from rankwise.io.tables import rows as tabular_rows
 
 CSV = b"qid,label,a\n" + b"".join(b"%d,%d,%d.5\n" % (row // 4, row % 3, row) for row in range(40))
 
@@ -76,9 +76,9 @@ READERS = {
     "read_letor": rw.read_letor,
     "iter_letor": lambda path: list(rw.iter_letor(path)),
     "read_table": rw.read_table,
-    "read_columns": rw.read_columns,
-    "read_run": rw.read_run,
-    "read_qrels": rw.read_qrels,
+    "read_columns": rw.io.read_columns,
+    "read_run": rw.io.read_run,
+    "read_qrels": rw.io.read_qrels,
     "read_model": rw.read_model,
     "scores": lambda path: read_scores(path, rw.make_lists(3, random_state=0)),
 }
@@ -129,7 +129,7 @@ def test_packed_files_that_hold_no_text_are_named(tmp_path):
     with pytest.raises(FileFormatError, match=r"t\.csv\.gz, unpacked, is a gzip file, expected text: unpack it first"):
         rw.read_table(path)
     pyarrow = pytest.importorskip("pyarrow.parquet")
-    pyarrow.write_table(rw.to_frame(rw.make_lists(3, random_state=0), "pyarrow"), tmp_path / "t.parquet")
+    pyarrow.write_table(rw.io.to_frame(rw.make_lists(3, random_state=0), "pyarrow"), tmp_path / "t.parquet")
     path.write_bytes(gzip.compress((tmp_path / "t.parquet").read_bytes()))
     with pytest.raises(FileFormatError, match=r"unpacked, is a Parquet file, expected text"):
         rw.read_table(path)
@@ -139,8 +139,8 @@ def test_w2_tables_are_known_by_their_content(tmp_path):
     pytest.importorskip("pyarrow")
     feather = pytest.importorskip("pyarrow.feather")
     lists = rw.make_lists(5, random_state=0)
-    rw.write_table(lists, tmp_path / "t.parquet")
-    feather.write_feather(rw.to_frame(lists, "pyarrow"), tmp_path / "t.feather")
+    rw.io.write_table(lists, tmp_path / "t.parquet")
+    feather.write_feather(rw.io.to_frame(lists, "pyarrow"), tmp_path / "t.feather")
     for name in ("t.parquet", "t.feather"):
         content = (tmp_path / name).read_bytes()
         for ending in (".csv", ".txt", ".parquet", ".arrow", ""):
@@ -148,7 +148,7 @@ def test_w2_tables_are_known_by_their_content(tmp_path):
             path.write_bytes(content)
             assert kind_of(path) == "table"
             np.testing.assert_array_equal(rw.read_table(path).X, lists.X)
-            assert rw.read_columns(path).n_rows == lists.n_documents
+            assert rw.io.read_columns(path).n_rows == lists.n_documents
 
 
 # ------------------------------------------------------------------------------------------------- memory
@@ -173,7 +173,7 @@ def test_w2_a_parquet_file_of_equal_values_is_one_sentence(tmp_path, monkeypatch
     parquet.write_table(arrow.table({"qid": ones, "label": ones, "a": ones}), tmp_path / "bomb.parquet")
     assert (tmp_path / "bomb.parquet").stat().st_size < 20_000
     monkeypatch.setattr(tabular_rows, "available_memory", lambda: 10_000_000)
-    for read in (rw.read_table, rw.read_columns):
+    for read in (rw.read_table, rw.io.read_columns):
         with pytest.raises(FileFormatError, match=r"holds 1,000,000 rows of 3 columns, about 0\.0 GiB, and 0\.0 GiB"):
             read(tmp_path / "bomb.parquet")
 
@@ -210,7 +210,7 @@ def test_mixed_ends_of_lines_and_very_long_lines_are_read(tmp_path):
     path.write_bytes(b"qid,label,a,note\r\n1,1,2,x\n1,0,3," + b"y" * 5_000_000 + b"\r\n2,1,4,z")
     found = rw.read_table(path, ignore=["note"])
     assert found.X.tolist() == [[2.0], [3.0], [4.0]]
-    assert rw.read_columns(path).column("note").values[2] == "z"
+    assert rw.io.read_columns(path).column("note").values[2] == "z"
 
 
 def test_a_hundred_thousand_columns_are_read(tmp_path):
@@ -258,8 +258,8 @@ def test_w7_rows_in_json_are_judged_queries(tmp_path, form, name):
     assert found.feature_names == ("a", "b")
     assert found.X.tobytes() == np.array([[row["a"], row["b"]] for row in ROWS]).tobytes()
     assert (found.names(), list(found.docid)) == ([0, 1, 2], [row["docid"] for row in ROWS])
-    assert rw.write_parts(path, tmp_path / "parts").n_documents == 9
-    assert rw.read_columns(path).column("a").values.tolist() == [str(row["a"]) for row in ROWS]
+    assert rw.io.write_parts(path, tmp_path / "parts").n_documents == 9
+    assert rw.io.read_columns(path).column("a").values.tolist() == [str(row["a"]) for row in ROWS]
 
 
 @pytest.mark.parametrize(

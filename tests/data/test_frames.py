@@ -12,17 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import (
-    DataError,
-    FileFormatError,
-    MissingExtraError,
-    Queries,
-    RankwiseError,
-    from_frame,
-    read_table,
-    to_frame,
-    write_table,
-)
+from rankwise import Queries, from_frame, read_table
+from rankwise.errors import DataError, FileFormatError, MissingExtraError, RankwiseError
+from rankwise.io import to_frame, write_table
 
 COLUMNS = {
     "qid": ["b", "a", "b", "c"],

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.data.grouping import by_size
+from rankwise.errors import DataError, DataWarning, FileFormatError
+from rankwise.queries.grouping import by_size
 
 ROOT = Path(__file__).parents[2]
 X, Y = np.linspace(0, 1, 120).reshape(60, 2), np.arange(60) % 3
@@ -46,13 +47,13 @@ def test_r1_hostile_sizes_at_length(seed):
     ],
 )
 def test_r1_sizes_that_add_up_only_modulo_a_power_of_two_are_refused(sizes):
-    with pytest.raises(rw.DataError, match="group"):
+    with pytest.raises(DataError, match="group"):
         rw.Queries.from_arrays(X, Y, group=sizes)
 
 
 def test_r1_a_sum_that_wraps_exactly_to_the_number_of_rows_is_refused():
     """Five times 2^62 is 2^62 modulo 2^64, and no size of these is above the number of rows."""
-    with pytest.raises(rw.DataError, match="add up to 23,058,430,092,136,939,520"):
+    with pytest.raises(DataError, match="add up to 23,058,430,092,136,939,520"):
         by_size([2**62] * 5, 2**62)
 
 
@@ -72,18 +73,18 @@ def test_r1_whole_numbers_of_python_are_sizes():
 def test_r1_a_file_of_sizes_is_checked_before_anything_is_added(tmp_path, lines, sentence):
     (tmp_path / "a.txt").write_text("".join(f"{y} 1:{x}\n" for y, x in zip(Y, X[:, 0], strict=True)))
     (tmp_path / "a.txt.query").write_text(lines)
-    with pytest.raises(rw.FileFormatError, match=sentence):
+    with pytest.raises(FileFormatError, match=sentence):
         rw.read_letor(tmp_path / "a.txt")
 
 
 def test_n8_a_size_of_zero_is_kept_with_a_warning(tmp_path):
-    with pytest.warns(rw.DataWarning, match="group holds the size 0 at position 0: a query without documents") as seen:
+    with pytest.warns(DataWarning, match="group holds the size 0 at position 0: a query without documents") as seen:
         queries = rw.Queries.from_arrays(X, Y, group=[0, 30, 30])
     assert queries.sizes.tolist() == [0, 30, 30]
     assert seen[0].filename == __file__  # the warning is about the caller's line
-    with pytest.warns(rw.DataWarning, match="group holds the size 0 at position 1 and 1 more"):
+    with pytest.warns(DataWarning, match="group holds the size 0 at position 1 and 1 more"):
         rw.evaluate(Y, X[:, 0], ["AP"], group=[30, 0, 0, 30])
     (tmp_path / "a.txt").write_text("1 1:1\n0 1:2\n")
     (tmp_path / "a.txt.group").write_text("0\n2\n")
-    with pytest.warns(rw.DataWarning, match=r"a.txt.group holds the size 0 at position 0"):
+    with pytest.warns(DataWarning, match=r"a.txt.group holds the size 0 at position 0"):
         rw.read_letor(tmp_path / "a.txt")

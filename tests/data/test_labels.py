@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from rankwise import DataError, Queries, labels, make_lists
+from rankwise import Queries, make_lists
+from rankwise.errors import DataError
+from rankwise.sklearn import labels
 
 QID = np.array(["b", "a", "b", "c", "a", "b"])
 Y = np.array([0.0, 2.0, 1.0, 0.0, 1.0, 3.0])

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
-from rankwise.data.letor import read as letor_read
-from rankwise.data.letor.read import read_letor
-from rankwise.data.letor.stream import iter_letor
+from rankwise.errors import RankwiseError
+from rankwise.io.letor import read as letor_read
+from rankwise.io.letor.read import read_letor
+from rankwise.io.letor.stream import iter_letor
 from tests.data import reference_letor
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.DataWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.errors.DataWarning")
 
 WIDEST = 3_000  # the plain reader makes lists of lists
 OTHER_KINDS = (b"\x1f\x8b", b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")  # gzip, UTF-16, UTF-32

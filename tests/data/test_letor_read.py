@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from rankwise._errors import FileFormatError, RankwiseError
-from rankwise.data.letor import read as letor_read
-from rankwise.data.letor.read import as_reading, read_letor, read_table
-from rankwise.data.letor.stream import iter_letor
-from rankwise.data.queries import Queries
-from rankwise.data.sources import Text
+from rankwise.errors import FileFormatError, RankwiseError
+from rankwise.io.letor import read as letor_read
+from rankwise.io.letor.read import as_reading, read_letor, read_table
+from rankwise.io.letor.stream import iter_letor
+from rankwise.io.sources import Text
+from rankwise.queries.queries import Queries
 
 PLAIN = b"""\
 2 qid:10 1:0.5 2:1 3:-0.25 # d1

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import FileFormatError, RankwiseError
-from rankwise.data.letor.read import read_letor
-from rankwise.data.letor.stream import iter_letor
-from rankwise.data.queries import Queries
+from rankwise.errors import FileFormatError, RankwiseError
+from rankwise.io.letor.read import read_letor
+from rankwise.io.letor.stream import iter_letor
+from rankwise.queries.queries import Queries
 
 PLAIN = b"2 qid:10 1:0.5 2:1 # d1\n0 qid:10 1:0.125 2:0 # d2\n1 qid:11 1:7 2:1e-3 # d3\n"
 X = [[0.5, 1], [0.125, 0], [7, 1e-3]]

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from rankwise._errors import DataError, DataWarning, RankwiseError
-from rankwise.data.letor import write as letor_write
-from rankwise.data.letor.read import read_letor
-from rankwise.data.letor.write import write_letor
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, DataWarning, RankwiseError
+from rankwise.io.letor import write as letor_write
+from rankwise.io.letor.read import read_letor
+from rankwise.io.letor.write import write_letor
+from rankwise.queries.queries import Queries
 
 words = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters=" \t\n\r\v\f#"), min_size=1, max_size=8)
 docids = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters=" \t\n\r\v\f"), max_size=12)

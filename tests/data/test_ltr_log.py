@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankwise import read_ltr_log
-from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise.data.anyfile import kind_of, read_any
+from rankwise.errors import DataError, FileFormatError, RankwiseError
+from rankwise.io import read_ltr_log
+from rankwise.io.any_file import kind_of, read_any
 
 
 def entry(**values):

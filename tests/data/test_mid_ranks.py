@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from rankwise.data.diagnose.drift import mid_ranks
+from rankwise._diagnose.drift import mid_ranks
 
 
 @given(st.integers(0, 30), st.integers(0, 4), st.integers(1, 12), st.integers(0, 2**32))

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.data.fingerprints import Fingerprints, fingerprints
-from rankwise.data.letor.read import read_letor
-from rankwise.data.overlap import overlap, same_content
-from rankwise.data.queries import Queries
+from rankwise.io.letor.read import read_letor
+from rankwise.queries.fingerprints import Fingerprints, fingerprints
+from rankwise.queries.overlap import overlap, same_content
+from rankwise.queries.queries import Queries
 
 
 def lists(count=40, features=6, seed=0, largest=12):

@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankwise
-from rankwise import DataError, FileFormatError, Parts, PartsWriter, Queries, RankwiseError, Scaler, write_parts
+from rankwise import Parts, Queries, Scaler
 from rankwise._atomic_write import LOCK
 from rankwise._kernels import drive
-from rankwise.data.fingerprints import fingerprints
-from rankwise.data.folds import kfold, split
-from rankwise.data.parts.manifest import NAME
+from rankwise.errors import DataError, FileFormatError, RankwiseError
+from rankwise.io import PartsWriter, write_parts
+from rankwise.queries.fingerprints import fingerprints
+from rankwise.queries.folds import kfold, split
+from rankwise.queries.parts.manifest import NAME
 from tests.data.test_store import assert_same as assert_same_arrays
 
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
@@ -137,7 +139,7 @@ def test_it_says_what_it_is(parts, queries):
 
 
 def test_what_does_not_fit_into_memory_is_refused_unless_forced(parts, monkeypatch):
-    monkeypatch.setattr("rankwise.data.checks.available_memory", lambda: 1 << 20)
+    monkeypatch.setattr("rankwise.queries.checks.available_memory", lambda: 1 << 20)
     with pytest.raises(DataError, match="more than half of the"):
         parts.to_queries()
     assert len(parts.to_queries(force=True)) == 300

@@ -12,14 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankwise
-from rankwise import DataError, FileFormatError, Queries, RankwiseError, read_letor, read_table, write_parts
-from rankwise.data.parts import query_numbers as query_numbers_module
-from rankwise.data.parts import regroup as regroup_module
-from rankwise.data.parts import sources as sources_module
-from rankwise.data.parts.manifest import ExactSums, Summary
-from rankwise.data.parts.query_numbers import QueryNumbers
-from rankwise.data.parts.regroup import Regrouped
-from rankwise.data.string_column import StringColumn
+from rankwise import Queries, read_letor, read_table
+from rankwise.errors import DataError, FileFormatError, RankwiseError
+from rankwise.io import blocks as sources_module
+from rankwise.io import write_parts
+from rankwise.queries.parts import query_numbers as query_numbers_module
+from rankwise.queries.parts import regroup as regroup_module
+from rankwise.queries.parts.manifest import ExactSums, Summary
+from rankwise.queries.parts.query_numbers import QueryNumbers
+from rankwise.queries.parts.regroup import Regrouped
+from rankwise.queries.string_column import StringColumn
 from tests.data.test_parts import assert_same
 
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
@@ -153,7 +155,7 @@ def test_what_write_table_noted_is_used(tmp_path):
     queries = Queries.from_arrays(
         rng.normal(size=(30, 2)), qid=rng.permutation(np.arange(30) % 7), document_weight=rng.integers(1, 4, 30)
     ).with_weight(np.arange(1.0, 8))
-    rankwise.write_table(queries, tmp_path / "a.parquet")
+    rankwise.io.write_table(queries, tmp_path / "a.parquet")
     assert_same(write_parts(tmp_path / "a.parquet", tmp_path / "lists").to_queries(), grouped(queries))
 
 

@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from rankwise import evaluate, from_trec, read_predictions, significance
-from rankwise._errors import DataError, FileFormatError, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise import evaluate, significance
+from rankwise.errors import DataError, FileFormatError, RankwiseError
+from rankwise.io import from_trec, read_predictions
+from rankwise.queries.queries import Queries
 
 SCORES = {"q1": {"a": 0.25, "b": 0.5, "z": -1.0}, "7": {"c": 1e-3}}
 MTEB = {"mteb_model_meta": {"model_name": "m", "revision": "r"}, "default": {"test": SCORES}}

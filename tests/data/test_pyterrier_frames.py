@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankwise import evaluate, from_pyterrier, from_trec
-from rankwise._errors import DataError
+from rankwise import evaluate
+from rankwise.errors import DataError
+from rankwise.io import from_pyterrier, from_trec
 from rankwise.rankers.linear.ridge import RidgeRanker
 from tests.rankers.test_pyterrier import LTRTransformer, judgements, results
 

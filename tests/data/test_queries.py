@@ -10,8 +10,10 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import DataError, Queries, Query, RankwiseError, StringColumn
-from rankwise.data import checks
+from rankwise import Queries, Query
+from rankwise.errors import DataError, RankwiseError
+from rankwise.io import StringColumn
+from rankwise.queries import checks
 
 # ids that a hash table tells apart, as it tells 1 from "1" and from (1,)
 plain_ids = st.one_of(st.integers(), st.text(max_size=3), st.floats(allow_nan=False))

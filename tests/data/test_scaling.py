@@ -11,8 +11,9 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from rankwise import DataError, Queries, RankwiseError, Scaler
-from rankwise.data import checks, chunks, scaling
+from rankwise import Queries, Scaler
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries import checks, chunks, scaling
 
 HOW = ["standard", "minmax", "log"]
 

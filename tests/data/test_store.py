@@ -12,10 +12,11 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 import rankwise
-from rankwise import DataError, FileFormatError, Queries, RankwiseError, Scaler
+from rankwise import Queries, Scaler
 from rankwise import _store as store_module
 from rankwise._store import StoreWriter, open_store
-from rankwise.data.stored import QueriesWriter, load_queries
+from rankwise.errors import DataError, FileFormatError, RankwiseError
+from rankwise.queries.stored import QueriesWriter, load_queries
 
 # a temporary folder may serve all examples of a test: each writes its own file over the last one
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
@@ -209,7 +210,7 @@ def test_blocks_in_a_file_are_the_blocks_concatenated(tmp_path, sizes, labelled,
 
 def test_blocks_are_written_in_bounded_memory(path, monkeypatch):
     monkeypatch.setattr(store_module, "_SPOOL", 1 << 12)
-    monkeypatch.setattr("rankwise.data.stored._ROWS_AT_ONCE", 100)
+    monkeypatch.setattr("rankwise.queries.stored._ROWS_AT_ONCE", 100)
     blocks = [make(500, qid=[number] * 500, docid=[f"{number}/{row}" for row in range(500)]) for number in range(9)]
     blocks.append(make(500, qid=[9, 10] * 250, docid=[str(row) for row in range(500)]))
     with QueriesWriter(path) as writer:
@@ -452,7 +453,7 @@ def test_r3_loading_while_another_process_saves_gives_one_of_the_two_whole(path,
     old, new = make(50), make(70)
     old.save(path)
     saves = iter([new, old, new])
-    read_texts = rankwise.data.stored.read_texts
+    read_texts = rankwise.queries.stored.read_texts
 
     def saved_over(store, name, count):
         following = next(saves, None)
@@ -460,7 +461,7 @@ def test_r3_loading_while_another_process_saves_gives_one_of_the_two_whole(path,
             following.save(path)
         return read_texts(store, name, count)
 
-    monkeypatch.setattr(rankwise.data.stored, "read_texts", saved_over)
+    monkeypatch.setattr(rankwise.queries.stored, "read_texts", saved_over)
     make(3, qid=["a", "b", "a"]).save(path)
     back = rankwise.load(path)
     assert_same(back, new)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
-from rankwise.data.synthetic.hybrid import make_hybrid
-from rankwise.data.synthetic.lists import make_lists
+from rankwise.errors import RankwiseError
+from rankwise.queries.queries import Queries
+from rankwise.synthetic.hybrid import make_hybrid
+from rankwise.synthetic.lists import make_lists
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import DataError, DataWarning, FileFormatError, Queries, RankwiseError, StringColumn
-from rankwise.data.trec import Run, from_trec, read_qrels, read_run, write_qrels, write_run
+from rankwise import Queries
+from rankwise.errors import DataError, DataWarning, FileFormatError, RankwiseError
+from rankwise.io import StringColumn
+from rankwise.io.trec import Run, from_trec, read_qrels, read_run, write_qrels, write_run
 
 RUN = b"""q1 Q0 d2 1 14.5 mine
 q1 Q0 d1 2 3.25 mine

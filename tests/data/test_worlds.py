@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
-from rankwise.data.synthetic.streams import Stream, drifting_stream, noisy_stream, separable_stream
+from rankwise.errors import RankwiseError
+from rankwise.queries.queries import Queries
+from rankwise.synthetic.streams import Stream, drifting_stream, noisy_stream, separable_stream
 from tests.strategies import few
 
 

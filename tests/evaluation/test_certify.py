@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import DataError, DataWarning, RankwiseError
+from rankwise.errors import DataError, DataWarning, RankwiseError
 
 QUERIES = rw.make_lists(120, documents=(3, 8), features=4, random_state=0)
 TRAIN, HELD = QUERIES[:60], QUERIES[60:]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rankwise._errors import DataError, MeasureError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, MeasureError
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures import NDCG, parse
+from rankwise.queries.queries import Queries
 from tests.oracles import tools
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import DataError, MeasureError, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, MeasureError, RankwiseError
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures import AP, NDCG, RR
+from rankwise.queries.queries import Queries
 from tests.strategies import many_lists
 
 LABELS = [2, 0, 1, 0, 0, 1]

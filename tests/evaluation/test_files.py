@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from rankwise._errors import FileFormatError, RankwiseError
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.evaluate import evaluate
 
 LETOR = """2 qid:a 1:0.1 # d1

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.data.queries import Queries
 from rankwise.exports import targets
 from rankwise.exports.formula import StepSum, WeightedSum
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import registered
 from rankwise.rankers.boosting.steps import RankBoost
 from rankwise.rankers.linear.linear_model import LinearModel

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from rankwise.exports import targets
 from rankwise.exports.columns import rows_of_columns
 from rankwise.features.table import as_table
@@ -135,7 +136,7 @@ def test_w5_the_function_of_c_compiles_and_has_the_scores_of_the_check(kind, tmp
 
 @pytest.mark.parametrize("to", OTHERS)
 def test_w5_an_engine_that_cannot_hold_it_names_the_columns_and_the_way_out(to):
-    with pytest.raises(rw.RankwiseError, match=r"'price' \(.*'views' \(sign.*export to c, onnx, python, sql, vespa"):
+    with pytest.raises(RankwiseError, match=r"'price' \(.*'views' \(sign.*export to c, onnx, python, sql, vespa"):
         rw.export(learned(), to)
     assert rw.export(learned(), to, features="built", sample=shop()).parity.same_order
 
@@ -150,18 +151,18 @@ def test_w5_an_engine_that_cannot_hold_it_names_the_columns_and_the_way_out(to):
 def test_w5_what_no_target_can_hold_is_named_without_a_false_way_out(settings, told):
     builder = rw.FeatureBuilder(**ROLES, **settings)
     model = RANKERS["linear"]().fit(builder.fit_transform(shop()))
-    with pytest.raises(rw.RankwiseError, match=told) as error:
+    with pytest.raises(RankwiseError, match=told) as error:
         rw.export(model, "python")
     assert "export to" not in str(error.value)
 
 
 def test_w5_names_of_columns_and_a_sample_that_is_not_raw():
     model = learned()
-    with pytest.raises(rw.DataError, match=r"one name per column \(price, price_unit, .*got 2 names for 9 columns"):
+    with pytest.raises(DataError, match=r"one name per column \(price, price_unit, .*got 2 names for 9 columns"):
         rw.export(model, "sql", feature_names=["a", "b"])
     text = rw.export(model, "sql", feature_names=list("abcdefghi")).text
     assert 'COALESCE("a"' in text
-    with pytest.raises(rw.DataError, match="sample must be the raw table"):
+    with pytest.raises(DataError, match="sample must be the raw table"):
         rw.export(model, "sql", sample=model.features_.transform(shop()))
 
 

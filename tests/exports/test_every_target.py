@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.exports import Export, Target, export, targets
 from rankwise.exports.formula import StepSum, WeightedSum
 from rankwise.exports.solr import SLACK, before_slack, power_of_two
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
 from tests.exports.models import KINDS, NAMES, NETWORKS, OF_ROWS, fitted, of_steps, of_weights, sample

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.exports import targets
 from rankwise.exports.formula import FusionFormula
 from rankwise.rankers.fusion.normalizers import RULES
@@ -19,7 +19,7 @@ VESPA = ["bm25(text)", "closeness(field,embedding)"]
 @pytest.fixture(scope="module")
 def queries():
     """Runs with documents that one sub-query did not return, sub-queries with one result, and constant columns."""
-    base = rw.make_hybrid(80, random_state=2)
+    base = rw.synthetic.make_hybrid(80, random_state=2)
     X = base.X.astype(np.float32).astype(np.float64)
     single, flat = base.rows_of(0), base.rows_of(1)
     X[single.start + 1 : single.stop, 0] = np.nan
@@ -148,7 +148,7 @@ def test_without_normalisation_every_target_takes_it(queries):
 
 
 def test_six_sub_queries_are_too_many_for_opensearch():
-    queries = rw.make_hybrid(20, columns=6, random_state=1)
+    queries = rw.synthetic.make_hybrid(20, columns=6, random_state=1)
     model = rw.HybridRanker(engine="opensearch", weights="equal").fit(queries)
     with pytest.raises(RankwiseError, match="2 to 5 sub-queries: found 6"):
         rw.export(model, "opensearch-hybrid")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import FileFormatError, RankwiseError
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.exports import export, read_model
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers.linear.linear_model import LinearModel

@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 )
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.exports import export, targets
 from tests.exports.models import raw_lists
 
@@ -67,15 +67,15 @@ def splines(**settings):
 
 
 MAPS = {
-    "fourier": rw.FourierFeatures(0.3, 32),
+    "fourier": rw.features.FourierFeatures(0.3, 32),
     "sampler": RBFSampler(gamma=0.3, n_components=20, random_state=0),
     "rbf landmarks": Nystroem(gamma=0.2, n_components=15, random_state=0),
     "poly landmarks": Nystroem(kernel="poly", degree=2, gamma=0.1, n_components=15, random_state=0),
     "sigmoid landmarks": Nystroem(kernel="sigmoid", gamma=0.05, n_components=10, random_state=0),
     "linear landmarks": Nystroem(kernel="linear", n_components=4, random_state=0),
-    "kernel PCA": rw.KernelPCAMap(gamma=0.2),
-    "kernel PCA, poly": rw.KernelPCAMap("poly", gamma=0.1, degree=2),
-    "kernel PCA, linear": rw.KernelPCAMap("linear"),
+    "kernel PCA": rw.features.KernelPCAMap(gamma=0.2),
+    "kernel PCA, poly": rw.features.KernelPCAMap("poly", gamma=0.1, degree=2),
+    "kernel PCA, linear": rw.features.KernelPCAMap("linear"),
     "polynomials": PolynomialFeatures(2),
     "products": PolynomialFeatures(3, interaction_only=True, include_bias=False),
     "sketch": PolynomialCountSketch(degree=2, gamma=0.5, n_components=16, random_state=0),

@@ -11,7 +11,7 @@ from ctypes import CDLL, POINTER, c_double
 import numpy as np
 import pytest
 
-from rankwise import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.exports import export
 from rankwise.exports.source import _LIBRARY, _MACROS, _WORDS, reason_against
 from rankwise.rankers.linear.linear_model import LinearModel

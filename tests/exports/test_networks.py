@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.exports import export
 from tests.exports.models import NETWORKS, raw_lists
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.exports import export
 from rankwise.exports.raw_thresholds import last_not_above, on_raw_features
 from rankwise.rankers.linear.linear_model import LinearModel

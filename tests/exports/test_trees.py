@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.exports import export, targets
 from rankwise.exports.formula import TreeSum
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from tests.exports.test_every_target import compiled  # noqa: F401

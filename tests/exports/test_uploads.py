@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 
 CURL = """#!/bin/sh
 for argument in "$@"; do printf '%s\\n' "$argument" >>"$SENT"; done

@@ -12,6 +12,7 @@ from sklearn.preprocessing import KBinsDiscretizer, OrdinalEncoder, SplineTransf
 from sklearn.utils import estimator_checks
 
 import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from tests.features.shop import ROLES, shop
 
 
@@ -120,15 +121,15 @@ def test_transformers_that_cannot_be_saved_work_in_memory(tmp_path):
     builder = rw.FeatureBuilder(transformers={("views", "size"): PCA(2)}).fit(frame, **ROLES)
     model = rw.RidgeRanker().fit(builder.transform(frame))
     assert np.array_equal(model.predict(frame), model.predict(builder.transform(frame)))
-    with pytest.raises(rw.RankwiseError, match="cannot be saved: it holds a PCA"):
+    with pytest.raises(RankwiseError, match="cannot be saved: it holds a PCA"):
         model.save(tmp_path / "model.rankwise")
     assert not (tmp_path / "model.rankwise").exists()
 
 
 def test_a_transformer_that_fails_is_named():
-    with pytest.raises(rw.DataError, match="the transformer VarianceThreshold of 'size' failed"):
+    with pytest.raises(DataError, match="the transformer VarianceThreshold of 'size' failed"):
         rw.FeatureBuilder(transformers={"size": VarianceThreshold(1e9)}).fit(shop(), **ROLES)
-    with pytest.raises(rw.DataError, match="numbers and texts together"):
+    with pytest.raises(DataError, match="numbers and texts together"):
         rw.FeatureBuilder(transformers={("size", "brand"): PCA()}).fit(shop(), **ROLES)
 
 
@@ -145,7 +146,7 @@ def test_a_transformer_that_fails_is_named():
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):
-    with pytest.raises(rw.RankwiseError, match=message):
+    with pytest.raises(RankwiseError, match=message):
         rw.FeatureBuilder(**parameters).fit(shop(), **ROLES)
 
 

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from rankwise.features.table import as_table
 from tests.features.shop import ROLES, shop
 
@@ -24,7 +25,7 @@ def test_tables_queries_and_arrays_have_the_same_scores(learned):
     assert model.features_.digest_ == builder.digest_
     for given in (frame, pl.from_pandas(frame), frame.drop(columns=["grade", "search"]), queries.X):
         assert np.array_equal(model.predict(given), expected)
-    assert np.array_equal(model.predict(rw.to_frame(queries)), expected)  # a table of built features
+    assert np.array_equal(model.predict(rw.io.to_frame(queries)), expected)  # a table of built features
     nameless = rw.Queries.from_arrays(queries.X, group=queries.sizes)
     assert np.array_equal(model.predict(nameless), expected)
     assert np.array_equal(model.predict(queries[5]), expected[40:48])
@@ -39,7 +40,7 @@ def test_rank_score_evaluate_and_certificate_take_the_table(learned):
     held = shop(seed=9)
     found = model.certificate(frame, held).to_json()
     assert found == model.certificate(queries, model.features_.transform(held)).to_json()
-    with pytest.raises(rw.DataError, match="no column 'search'"):
+    with pytest.raises(DataError, match="no column 'search'"):
         model.rank(frame.drop(columns="search"))
 
 
@@ -64,9 +65,9 @@ def test_a_validation_set_may_be_a_table(learned):
 def test_queries_of_another_builder_are_refused(learned):
     _, _, model, frame = learned
     other = rw.FeatureBuilder(heavy_tails="keep").fit_transform(frame, **ROLES)
-    with pytest.raises(rw.DataError, match="another FeatureBuilder"):
+    with pytest.raises(DataError, match="another FeatureBuilder"):
         model.predict(other)
-    with pytest.raises(rw.DataError, match="no column 'views', 'rating', which"):
+    with pytest.raises(DataError, match="no column 'views', 'rating', which"):
         model.predict(frame.drop(columns=["views", "rating"]))
 
 
@@ -86,7 +87,7 @@ def test_a_new_fit_forgets_the_builder(learned):
     model = rw.RidgeRanker(alpha=1.0).fit(queries)
     model.fit(rw.make_lists(20, features=3, random_state=0))
     assert not hasattr(model, "features_")
-    with pytest.raises(rw.DataError, match="has no FeatureBuilder"):
+    with pytest.raises(DataError, match="has no FeatureBuilder"):
         model.predict(as_table(frame))
 
 
@@ -97,15 +98,15 @@ def test_features_within_queries_need_the_queries(learned):
     model = rw.RidgeRanker(alpha=1.0).fit(queries)
     expected = model.predict(queries)
     assert np.array_equal(model.predict(frame), expected)
-    with pytest.raises(rw.DataError, match="compare the documents of a query"):
+    with pytest.raises(DataError, match="compare the documents of a query"):
         model.predict(queries.X)
-    with pytest.raises(rw.DataError, match="no column 'search'"):
+    with pytest.raises(DataError, match="no column 'search'"):
         model.predict(frame.drop(columns="search"))
     scorer = rw.Scorer(model)
     one = frame[frame["search"] == 3].drop(columns=["search", "grade"])
     assert np.array_equal(scorer.scores(one), expected[24:32])
     assert np.array_equal(scorer.rank(one), np.argsort(-expected[24:32], kind="stable"))
-    with pytest.raises(rw.DataError, match="compare the documents of a query"):
+    with pytest.raises(DataError, match="compare the documents of a query"):
         scorer.scores(np.ascontiguousarray(queries.X[:8]))
 
 
@@ -127,7 +128,7 @@ def test_online_rankers_keep_the_builder(learned):
 @pytest.mark.parametrize("to", ["ranklib", "solr", "elasticsearch"])
 def test_exports_refuse_what_an_engine_cannot_do_and_take_built_features(learned, to):
     _, queries, model, frame = learned
-    with pytest.raises(rw.RankwiseError, match=r"cannot hold.*makes of 'price'.*'views'.*export to c, onnx.*'built'"):
+    with pytest.raises(RankwiseError, match=r"cannot hold.*makes of 'price'.*'views'.*export to c, onnx.*'built'"):
         rw.export(model, to)
     names = [f"f{number}" for number in range(queries.n_features)]
     done = rw.export(model, to, features="built", sample=frame, feature_names=names)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from rankwise.features.per_query import within_queries
 from tests.features.shop import ROLES, shop
 
@@ -80,9 +81,9 @@ def test_a_builder_makes_them_of_its_numbers():
 
 
 def test_only_numbers_have_a_place_in_their_query():
-    with pytest.raises(rw.DataError, match="'brand', which is a category"):
+    with pytest.raises(DataError, match="'brand', which is a category"):
         rw.FeatureBuilder(per_query={"brand": "rank"}).fit(shop(), **ROLES)
-    with pytest.raises(rw.DataError, match="'title', of which no number is made"):
+    with pytest.raises(DataError, match="'title', of which no number is made"):
         rw.FeatureBuilder(per_query={"title": "rank"}).fit(shop(), **ROLES)
-    with pytest.raises(rw.RankwiseError, match="per_query\\['size'\\]"):
+    with pytest.raises(RankwiseError, match="per_query\\['size'\\]"):
         rw.FeatureBuilder(per_query={"size": "mean"}).fit(shop(), **ROLES)

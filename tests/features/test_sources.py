@@ -7,13 +7,14 @@ import pyarrow as pa
 import pytest
 
 import rankwise as rw
+from rankwise.errors import DataError
 from tests.features.shop import ROLES, shop
 
 
 def as_csv(frame, folder, separator=",", decimal="."):
     path = folder / "shop.csv"
     frame.to_csv(path, index=False, sep=separator, decimal=decimal)
-    return rw.read_columns(path)
+    return rw.io.read_columns(path)
 
 
 def every_form(frame, folder):
@@ -28,7 +29,7 @@ def every_form(frame, folder):
     yield "CSV of Germany", as_csv(plain, folder, ";", ",")
     path = folder / "shop.parquet"
     plain.to_parquet(path)
-    yield "Parquet", rw.read_columns(path)
+    yield "Parquet", rw.io.read_columns(path)
 
 
 def same(first, second):
@@ -68,12 +69,12 @@ def test_labels_may_be_missing_and_all_missing_columns_are_named():
     frame = shop()
     builder = rw.FeatureBuilder().fit(frame, **ROLES)
     assert builder.transform(frame.drop(columns="grade")).y is None
-    with pytest.raises(rw.DataError, match="no column 'views', 'brand', 'search', which"):
+    with pytest.raises(DataError, match="no column 'views', 'brand', 'search', which"):
         builder.transform(frame.drop(columns=["brand", "views", "search", "title"]))
 
 
 def test_a_label_that_is_not_named_is_no_feature():
-    with pytest.raises(rw.DataError, match=r"no column 'label' .did you mean 'grade'"):
+    with pytest.raises(DataError, match=r"no column 'label' .did you mean 'grade'"):
         rw.FeatureBuilder(qid="search").fit(shop())
 
 
@@ -98,7 +99,7 @@ def test_gaps_stay_where_the_builder_is_told_so():
     found = np.isnan(queries.X[:, builder.feature_names_out_.index("rating")])
     assert np.array_equal(found, frame["rating"].isna().to_numpy())
     assert "rating_missing" not in builder.feature_names_out_
-    with pytest.raises(rw.DataError, match="missing='zero'"):
+    with pytest.raises(DataError, match="missing='zero'"):
         rw.RidgeRanker().fit(queries)
     assert np.isfinite(rw.RidgeRanker(missing="zero").fit(queries).predict(frame)).all()
 
@@ -132,11 +133,11 @@ def test_prices_in_two_currencies_are_a_number_and_a_category():
 def test_what_cannot_be_read_later_is_named():
     frame = shop()
     builder = rw.FeatureBuilder().fit(frame, **ROLES)
-    with pytest.raises(rw.DataError, match="column 'size' holds 'large' at row 0, and in training it was a number"):
+    with pytest.raises(DataError, match="column 'size' holds 'large' at row 0, and in training it was a number"):
         builder.transform(frame.assign(size="large"))
-    with pytest.raises(rw.DataError, match="column 'views' holds dates"):
+    with pytest.raises(DataError, match="column 'views' holds dates"):
         builder.transform(frame.assign(views=frame["added"]))
-    with pytest.raises(rw.DataError, match="column 'price' holds 'cheap' at row 0"):
+    with pytest.raises(DataError, match="column 'price' holds 'cheap' at row 0"):
         builder.transform(frame.assign(price="cheap"))
 
 
@@ -149,7 +150,7 @@ def test_words_are_labels_by_their_grades_and_unjudged_rows_are_dropped():
     queries = builder.transform(told)
     assert np.array_equal(queries.y, np.delete(frame["grade"].to_numpy(float), 3))
     assert queries.n_documents == len(frame) - 1
-    with pytest.raises(rw.DataError, match="grades="):
+    with pytest.raises(DataError, match="grades="):
         rw.FeatureBuilder().fit(told, **ROLES).transform(told)
 
 
@@ -162,10 +163,10 @@ def test_queries_with_named_features_are_a_table_too():
     model = rw.RidgeRanker().fit(built)
     assert np.array_equal(model.predict(named), model.predict(built))
     assert np.array_equal(model.predict(named[2]), model.predict(built[2]))
-    with pytest.raises(rw.DataError, match="already"):
+    with pytest.raises(DataError, match="already"):
         rw.FeatureBuilder().fit(built)
 
 
 def test_a_table_without_features_is_refused_with_the_reasons():
-    with pytest.raises(rw.DataError, match="no column of the table makes a feature: x: it is 1 in every row"):
+    with pytest.raises(DataError, match="no column of the table makes a feature: x: it is 1 in every row"):
         rw.FeatureBuilder().fit(pd.DataFrame({"qid": [1, 1], "label": [0, 1], "x": [1, 1]}))

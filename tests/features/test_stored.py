@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
 import rankwise as rw
+from rankwise.errors import FileFormatError
 from rankwise.features import kernel_maps
 from rankwise.features.state import digest_of, digest_of_state
 from rankwise.features.stored import STORABLE, NotStorableError, Packed, unpacked
@@ -121,7 +122,7 @@ def test_what_is_not_listed_cannot_be_stored(value):
     ],
 )
 def test_facts_that_nobody_wrote_are_refused(facts):
-    with pytest.raises((rw.FileFormatError, ValueError)):
+    with pytest.raises((FileFormatError, ValueError)):
         unpacked(facts, {"features.0": np.zeros(2)})
 
 
@@ -131,18 +132,18 @@ def test_an_encoder_with_other_columns_than_levels_is_refused():
     for attribute, value in (("_n_features_outs", [1, 1]), ("_n_features_outs", [3, 3, 3])):
         wrong = deepcopy(encoder)
         setattr(wrong, attribute, value)
-        with pytest.raises(rw.FileFormatError, match="OneHotEncoder"):
+        with pytest.raises(FileFormatError, match="OneHotEncoder"):
             through_json(wrong)
     wrong = deepcopy(encoder)
     wrong._default_to_infrequent_mappings[0] = np.array([0, 1, 2, 2**62])
-    with pytest.raises(rw.FileFormatError, match="rare levels"):
+    with pytest.raises(FileFormatError, match="rare levels"):
         through_json(wrong)
 
 
 def test_polynomials_without_end_are_refused():
     huge = preprocessing.PolynomialFeatures(3).fit(NUMBERS)
     huge.degree, huge.n_features_in_ = 19, 400
-    with pytest.raises(rw.FileFormatError, match="outputs"):
+    with pytest.raises(FileFormatError, match="outputs"):
         through_json(huge)
 
 
@@ -189,7 +190,7 @@ events = []
 sys.addaudithook(lambda event, _: events.append(event))
 model = rw.load(sys.argv[1])
 assert "pickle.find_class" not in events
-table = rw.read_columns(sys.argv[2])
+table = rw.io.read_columns(sys.argv[2])
 print(model.predict(table).tobytes().hex())
 print(model.features_.digest_)
 """
@@ -227,7 +228,7 @@ def test_two_thousand_damaged_files_give_one_clear_error_or_the_same_scores(save
         damaged.write_bytes(ALL[number % len(ALL)](whole, rng))
         try:
             again = rw.load(damaged)
-        except rw.FileFormatError as error:
+        except FileFormatError as error:
             assert "\n" not in str(error)  # noqa: PT017
             refused += 1
             continue
@@ -256,7 +257,7 @@ def test_a_forged_file_with_its_own_digest_is_refused_or_makes_as_many_features(
         try:
             forged["digest"] = digest_of_state(forged, changed)
             again = rw.FeatureBuilder.from_state(forged, changed)
-        except rw.FileFormatError:
+        except FileFormatError:
             refused += 1
             continue
         try:

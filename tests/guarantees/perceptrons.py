@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rankwise.data.selection import Query
 from rankwise.losses import SLAM, MaxPair
+from rankwise.queries.selection import Query
 
 
 def classes(loss, labels):

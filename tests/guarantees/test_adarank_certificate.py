@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.printed_bounds import adarank_printed
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
 
 # Both ends of a measure's range, so that perfect and hopeless lists are the rule.

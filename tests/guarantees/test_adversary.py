@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees import Adversary, play, separable_worst_pair, theorem_s
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.printed_bounds import printed_lambda_2014, printed_lambda_2015
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.batch import (
     best_lambda,
     equation_8,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees import Bound, Precondition
 from rankwise.guarantees._bound import refuse_unless, refuse_unless_chance
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.bounds_by_size import draw_bounds_by_size, gaps_by_size
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.uniform import for_fitted_norm, l2_ball, linf_ball
 from rankwise.guarantees.certificate import Certificate, Claim, certificate_of, holdout_claims

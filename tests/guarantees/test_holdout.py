@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.holdout import betting
 from rankwise.guarantees.holdout.intervals import difference_interval, mean_interval
 from tests.guarantees.gamblers import (

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.printed_bounds import printed_003
-from rankwise._errors import RankwiseError
-from rankwise.data.synthetic.streams import noisy_stream, separable_stream
+from rankwise.errors import RankwiseError
 from rankwise.guarantees import (
     Bound,
     Precondition,
@@ -29,6 +28,7 @@ from rankwise.guarantees import (
     worst_pair_mistakes,
 )
 from rankwise.losses import SLAM
+from rankwise.synthetic.streams import noisy_stream, separable_stream
 from tests.guarantees.perceptrons import (
     Slam,
     WorstPair,

@@ -16,7 +16,7 @@ from experiments.printed_bounds import (
     printed_smooth_erm,
     printed_theorem_1,
 )
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.uniform import l1_ball, l2_ball, linf_ball, linf_erm, smallest, smooth_ball, smooth_erm
 from rankwise.losses import SmoothNDCG
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees.holdout.sequences import RHO, ConfidenceSequence, RunningMean
 
 VALUES = st.lists(st.one_of(st.floats(0, 1), st.just(math.nan)), max_size=40)
@@ -83,9 +83,9 @@ def test_what_is_outside_of_the_span_is_refused():
     running = RunningMean(span=(-1.0, 1.0))
     running.update([-1.0, 1.0, math.nan])
     assert (running.n, running.mean, running.low, running.high) == (2, 0.0, -1.0, 1.0)
-    with pytest.raises(rw.DataError, match="between -1 and 1: found 3"):
+    with pytest.raises(DataError, match="between -1 and 1: found 3"):
         running.update([3.0])
-    with pytest.raises(rw.RankwiseError, match="span"):
+    with pytest.raises(RankwiseError, match="span"):
         RunningMean(span=(1.0, 1.0))
     assert math.isnan(RunningMean().mean)
 
@@ -102,7 +102,7 @@ def test_a_sequence_is_stored_and_continued_to_the_bit(values, cut):
 
 
 def test_only_a_sequence_by_betting_is_stored():
-    with pytest.raises(rw.RankwiseError, match="must have the method 'betting', got 'hoeffding'"):
+    with pytest.raises(RankwiseError, match="must have the method 'betting', got 'hoeffding'"):
         ConfidenceSequence(method="hoeffding").to_dict()
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.holdout.intervals import mean_interval
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence, confidence_sequence
 

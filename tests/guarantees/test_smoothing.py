@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss, type_two_below_type_one
 from rankwise.losses import SLAM, MaxPair, SmoothNDCG
 from rankwise.losses.structured import SVMMapHinge

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.batch import rerm_best
 from rankwise.guarantees.bounds.uniform import (
     ball_index,

@@ -18,10 +18,10 @@ from rankwise._kernels.rows import (
     raised_radius,
     score_rows,
 )
-from rankwise.data.queries import Queries
 from rankwise.losses import MaxPair
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
 from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.loop import run_rounds
 from tests.oracles.perceptrons import onto_l1_ball as by_bisection

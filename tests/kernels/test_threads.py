@@ -8,6 +8,7 @@ import pytest
 
 import rankwise as rw
 from rankwise._kernels import drive
+from rankwise.errors import RankwiseError
 
 
 def files(root, **texts):
@@ -27,7 +28,7 @@ def test_n_jobs_that_is_no_number_of_threads_is_refused_everywhere(n_jobs):
         lambda: rw.SLAMPerceptron(n_jobs=n_jobs).partial_fit(queries),
         lambda: rw.evaluate(queries, queries.X[:, 0], n_jobs=n_jobs),
     ):
-        with pytest.raises(rw.RankwiseError, match=sentence):
+        with pytest.raises(RankwiseError, match=sentence):
             ask()
 
 

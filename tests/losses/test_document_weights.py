@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses import ListNet, PairHinge, PairLogistic
 from rankwise.losses._base import registered
 from rankwise.losses.compute import PreparedLists, loss_lists

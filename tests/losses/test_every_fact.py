@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses import registered
 from tests.losses.lists import all_lists, curvature_on_lists, missed, on_lists
 from tests.losses.search import highest

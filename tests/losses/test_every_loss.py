@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses import registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 from tests.losses.lists import on_lists

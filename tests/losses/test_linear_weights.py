@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from rankwise.data.queries import Queries
 from rankwise.losses import registered
 from rankwise.losses.compute import LossOverLists, PreparedLists, loss_lists
+from rankwise.queries.queries import Queries
 from tests.oracles.losses import DEFINITIONS, plain
 
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()[:2]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from rankwise._errors import MeasureError
+from rankwise.errors import MeasureError
 from rankwise.losses import ListNet
 from tests.losses.lists import on_lists
 from tests.losses.search import highest

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from scipy.optimize import linprog
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair
 from rankwise.losses.slam import RULES
 from rankwise.measures import NDCG

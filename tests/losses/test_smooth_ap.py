@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses.smooth_ap import SmoothAP
 from rankwise.measures import AP
 from tests.oracles.losses import plain

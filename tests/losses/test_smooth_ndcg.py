@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision, SmoothRR
 from rankwise.measures import NDCG, RR, P
 from tests.losses.lists import on_lists

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses.soft_rank import SoftRank, SoftRankNDCG
 from rankwise.measures import NDCG
 from tests.oracles.losses import plain

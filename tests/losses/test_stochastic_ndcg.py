@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses import StochasticNDCG
 from rankwise.losses.compute import PreparedLists, curvature_lists, loss_lists
 from tests.oracles.losses_stochastic import gumbel

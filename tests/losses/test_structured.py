@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses.structured import SVMMapHinge, best_places, best_places_scan
 from rankwise.losses.structured_ndcg import NDCGHinge, assign
 from rankwise.measures import AP, NDCG

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import MeasureError, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import MeasureError, RankwiseError
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures import Measure, parse, registered
+from rankwise.queries.queries import Queries
 from tests.oracles.measures import DEFINITIONS, stable_order, tie_orders
 from tests.strategies import judged_lists, many_lists
 

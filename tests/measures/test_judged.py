@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise import load
-from rankwise._errors import DataError, MeasureError
-from rankwise.data.parts.convert import write_parts
-from rankwise.data.queries import Queries
-from rankwise.data.trec import Qrels, Run, from_trec, read_qrels, write_qrels
+from rankwise.errors import DataError, MeasureError
 from rankwise.evaluation.evaluate import evaluate
+from rankwise.io.convert import write_parts
+from rankwise.io.trec import Qrels, Run, from_trec, read_qrels, write_qrels
 from rankwise.measures import AP, NDCG, RR, Bpref, Judged, P, R, Rprec, Success, parse
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
 from tests.oracles.measures import DEFINITIONS, stable_order, tie_orders
 
@@ -305,13 +305,13 @@ def test_what_cannot_hold_it_does_not_make_judgements_of_it(tmp_path):
 
 
 def queries_letor(queries, folder):
-    from rankwise.data.letor.write import write_letor
+    from rankwise.io.letor.write import write_letor
 
     write_letor(queries, folder / "q.txt")
 
 
 def frame(queries):
-    from rankwise.data.tabular.frames import to_frame
+    from rankwise.io.tables.frames import to_frame
 
     to_frame(queries)
 

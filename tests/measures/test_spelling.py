@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rankwise._errors import MeasureError
-from rankwise.data.queries import Queries
+from rankwise.errors import MeasureError
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures import AP, DCG, ERR, NDCG, RBP, RR, P, parse
+from rankwise.queries.queries import Queries
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from rankwise._errors import MeasureError
+from rankwise.errors import MeasureError
 from rankwise.measures import DCG, ERR, NDCG, RBP, Measure, parse, registered
 from tests.oracles.measures import DEFINITIONS, tie_orders
 from tests.oracles.tie_blocks import EXPECTATIONS, Block, expected

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rankwise.data.queries import Queries
+from rankwise.queries.queries import Queries
 
 
 def all_pairs(queries: Queries, each_query_equal: bool) -> list[tuple[int, int, float]]:

@@ -275,7 +275,7 @@ def what_rankers_cost() -> Iterator[str]:
 def limits_of_labels() -> Iterator[str]:
     import pytest
 
-    from rankwise.evaluation.analysis.mistakes import _LABELS_AT_MOST
+    from rankwise.analysis.mistakes import _LABELS_AT_MOST
     from rankwise.measures import NDCG
 
     assert np.isfinite(NDCG()([1.0, 0.0], [996, 0]))

@@ -171,7 +171,7 @@ def mistakes_on_ohsumed() -> Iterator[str]:
     if folder:  # no result file has it
         import rankwise as rw
 
-        lists = rw.Queries.concat([fold.test for fold in rw.read_folds(Path(folder) / "ohsumed")])
+        lists = rw.Queries.concat([fold.test for fold in rw.io.read_folds(Path(folder) / "ohsumed")])
         assert rw.SLAMPerceptron("nDCG@10").fit(lists).ledger_.mistakes == 105
         assert len(lists) == 106
     yield "105 of the 106 queries of OHSUMED are mistakes"

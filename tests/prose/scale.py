@@ -6,8 +6,8 @@ from typing import Any
 import rankwise as rw
 from experiments.growth import billions_of, rows_of, workers_of
 from rankwise._kernels.drive import CHUNK
-from rankwise.data.passes.estimate import WORTH_SENDING
-from rankwise.data.passes.executors import USUAL_LIMIT
+from rankwise.queries.passes.estimate import WORTH_SENDING
+from rankwise.queries.passes.executors import USUAL_LIMIT
 from rankwise.rankers._model_selection import MANY
 from rankwise.rankers.linear import listnet, loss_ranker
 from rankwise.rankers.smooth import smoothrank

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from experiments.certificates import DECLARED, LONGEST
-from rankwise.data.fingerprints import FINGERPRINT, MOST, SKETCHED
+from rankwise.queries.fingerprints import FINGERPRINT, MOST, SKETCHED
 from tests.prose.claims import claims, stated
 from tests.prose.pages import printed, stored, written_part
 

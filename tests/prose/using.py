@@ -9,10 +9,10 @@ from experiments import hybrid
 from experiments.coverage_counts import read_count
 from experiments.coverage_winners import MISTAKE, TOGETHER_ALL, VALIDATION
 from experiments.exported import GROWN, PRECISE, SEEDS, TREES
+from rankwise._diagnose.features import SAME
+from rankwise._diagnose.leaks import HALF
+from rankwise._diagnose.queries import _DEVIATIONS
 from rankwise.cli.demo import _RANKERS as DEMO
-from rankwise.data.diagnose.features import SAME
-from rankwise.data.diagnose.leaks import HALF
-from rankwise.data.diagnose.queries import _DEVIATIONS
 from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
 from rankwise.evaluation.compare.select import USUAL
 from rankwise.evaluation.statistics.intervals import FEW, How, interval

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankwise._store import FORMAT
-from rankwise.data.queries import Queries
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import registered
 
 FOLDER = Path(__file__).parent / "fixtures"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import FileFormatError, Interrupted, RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.parts.parts import Parts
-from rankwise.data.passes.chunked import ChunkedQueries
+from rankwise.errors import FileFormatError, Interrupted, RankwiseError
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.passes.chunked import ChunkedQueries
 from tests.rankers.test_parts import RANKERS, assert_same, lists, write_parts
 
 
@@ -136,7 +136,7 @@ FIT = """
 import sys
 from rankwise._kernels import drive
 drive.CHUNK = 300
-from rankwise.data.parts.parts import Parts
+from rankwise.queries.parts.parts import Parts
 import rankwise as rw
 model = rw.ListNet(solver="lbfgs", steps=40, alpha=1e-4, tolerance=0.0)
 model.fit(Parts(sys.argv[1]), checkpoint=sys.argv[2])

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers.committee import within_query_deviation
 
 

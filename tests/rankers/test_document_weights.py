@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import Pipeline
 
 import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import ListNet, PairHinge, PairLogistic, registered
 from rankwise.rankers._base import registered as rankers
 
@@ -153,7 +154,7 @@ ALPHAS = [0.1, 1e4]
 
 def test_a_search_slices_sample_weights_of_a_pipeline_s_step():
     queries = lists(whole=False)
-    y = rw.labels(queries)
+    y = rw.sklearn.labels(queries)
     search = GridSearchCV(
         Pipeline([("r", rw.RidgeRanker())]), {"r__alpha": ALPHAS}, cv=GroupKFold(3), error_score="raise"
     )
@@ -163,7 +164,7 @@ def test_a_search_slices_sample_weights_of_a_pipeline_s_step():
 
 def test_metadata_routing_hands_them_to_fit_alone_under_another_name():
     queries = lists(whole=False)
-    y = rw.labels(queries)
+    y = rw.sklearn.labels(queries)
     with sklearn.config_context(enable_metadata_routing=True):
         ranker = rw.RidgeRanker().set_fit_request(sample_weight="document_weight")
         model = Pipeline([("r", ranker)])
@@ -185,9 +186,9 @@ def test_a_search_on_queries_keeps_their_document_weights():
 def test_a_score_with_sample_weights_raises_an_error_that_names_the_way():
     """scikit-learn hands sample_weight to score as well, if the search is over a ranker and not over a pipeline."""
     queries = lists(whole=False)
-    y = rw.labels(queries)
+    y = rw.sklearn.labels(queries)
     search = GridSearchCV(rw.RidgeRanker(), {"alpha": ALPHAS}, cv=GroupKFold(3), error_score="raise")
-    with pytest.raises(rw.DataError, match=r"score takes no sample_weight.*step__sample_weight="):
+    with pytest.raises(DataError, match=r"score takes no sample_weight.*step__sample_weight="):
         search.fit(queries.X, y, groups=y.qid, sample_weight=queries.document_weight)
 
 
@@ -237,7 +238,7 @@ def test_the_training_queries_without_their_weights_are_not_those_of_the_fit():
 
 
 def test_theory_is_for_equal_weights():
-    with pytest.raises(rw.RankwiseError, match="documents of equal weight"):
+    with pytest.raises(RankwiseError, match="documents of equal weight"):
         rw.RankSVM(alpha="theory", row_radius=50.0, norm=1.0, scale="none").fit(lists())
 
 
@@ -248,23 +249,23 @@ def test_rounds_refuse_them_wherever_they_come_from():
     queries = lists()
     for model in (rw.SLAMPerceptron(), rw.OnlineRanker(PairHinge()), rw.ListNet()):
         for call in (model.fit, model.partial_fit):
-            with pytest.raises(rw.DataError, match=f"{model.name} takes no document weights"):
+            with pytest.raises(DataError, match=f"{model.name} takes no document weights"):
                 call(queries)
-        with pytest.raises(rw.DataError, match="has document weights"):
+        with pytest.raises(DataError, match="has document weights"):
             model.partial_fit(queries[0])
-        with pytest.raises(rw.DataError, match="has document weights"):
+        with pytest.raises(DataError, match="has document weights"):
             model.partial_fit(iter(queries))
 
 
 def test_a_loss_without_weights_is_named():
     for ranker in (rw.SLAMRanker(alpha=1.0), rw.LossRanker(rw.losses.MaxPair(), alpha=1.0)):
-        with pytest.raises(rw.DataError, match=r"takes no document weights: \w+\(.*declares none"):
+        with pytest.raises(DataError, match=r"takes no document weights: \w+\(.*declares none"):
             ranker.fit(lists())
 
 
 def test_learners_of_other_packages_do_not_get_them():
     queries = lists()
-    with pytest.raises(rw.RankwiseError, match="gets no document weights"):
+    with pytest.raises(RankwiseError, match="gets no document weights"):
         rw.compare({"theirs": Ridge()}, queries, folds=3)
 
 

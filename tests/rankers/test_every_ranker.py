@@ -16,9 +16,9 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils import estimator_checks
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.folds import Unsliced
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries.folds import Unsliced
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_frame import NothingLearnedWarning
 from rankwise.rankers.online.learner import OnlineLearner
@@ -326,7 +326,7 @@ def test_read_only_and_mapped_features_are_as_good_as_any(ranker, tmp_path):
 @over_all_rankers
 def test_the_number_of_threads_changes_no_bit(ranker, monkeypatch):
     monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (8,))
-    monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 16)
+    monkeypatch.setattr("rankwise.queries.checks.BLOCK_VALUES", 16)
     queries = lists(40)
     one, two = (clone(ranker).set_params(n_jobs=jobs).fit(queries) for jobs in (1, 2))
     assert learned(one) == learned(two)

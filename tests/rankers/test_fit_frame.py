@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
+from rankwise.errors import DataError, DataWarning, NothingLearnedWarning, RankwiseError
 from rankwise.rankers._base import registered
 
 LISTS = rw.make_lists(12, documents=(3, 6), features=3, random_state=1)
@@ -18,7 +19,7 @@ over_all_kinds = pytest.mark.parametrize("ranker", FIRST.values(), ids=FIRST)
 
 
 def refusal(call, *arguments, **named):
-    with pytest.raises(rw.RankwiseError) as error:
+    with pytest.raises(RankwiseError) as error:
         call(*arguments, **named)
     assert "\n" not in str(error.value)
     return str(error.value)
@@ -53,7 +54,7 @@ def test_r8_the_extremes_of_weights_that_are_taken_are_learned_from(ranker, weig
         warnings.simplefilter("error")
         try:
             model = clone(ranker).fit(LISTS.with_weight(np.full(12, weight)))
-        except rw.RankwiseError:  # steps that grow with the weight of a query leave float64
+        except RankwiseError:  # steps that grow with the weight of a query leave float64
             assert hasattr(ranker, "partial_fit")
             return
     assert np.isfinite(model.predict(LISTS)).all()
@@ -89,7 +90,7 @@ def test_r8_no_documents_are_refused(ranker):
 @over_all_rankers
 def test_n8_labels_that_are_all_alike_are_a_warning(ranker):
     constant = LISTS.with_labels(np.ones(LISTS.n_documents))
-    expected = [rw.NothingLearnedWarning] if ranker.learns else []
+    expected = [NothingLearnedWarning] if ranker.learns else []
     found = told(clone(ranker).fit, constant)
     assert [kind for kind, _ in found] == expected
     assert all("no query holds documents with different labels" in sentence for _, sentence in found)
@@ -104,10 +105,10 @@ def test_n8_only_queries_that_count_can_be_learned_from():
     weight = np.ones(12)
     weight[4] = 0.0
     ((kind, sentence),) = told(ranker.fit, one.with_weight(weight))
-    assert kind is rw.NothingLearnedWarning
+    assert kind is NothingLearnedWarning
     assert "with different labels and a weight above 0" in sentence
     scattered = rw.Queries.from_arrays([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=["a", "b", "a", "b"])
-    assert [kind for kind, _ in told(ranker.fit, scattered)] == [rw.NothingLearnedWarning]
+    assert [kind for kind, _ in told(ranker.fit, scattered)] == [NothingLearnedWarning]
 
 
 # ------------------------------------------------------------------------------------------- validation
@@ -119,12 +120,12 @@ def test_n8_choices_by_the_training_queries_are_a_warning(ranker):
         return
     try:
         apart = told(clone(ranker).fit, LISTS, validation=OTHERS)
-    except rw.DataError as error:
+    except DataError as error:
         assert "leave out the validation set" in str(error)  # noqa: PT017
         return
-    assert rw.DataWarning not in [kind for kind, _ in apart]
+    assert DataWarning not in [kind for kind, _ in apart]
     ((kind, sentence),) = [one for one in told(clone(ranker).fit, LISTS, validation=LISTS) if one not in apart]
-    assert kind is rw.DataWarning
+    assert kind is DataWarning
     assert "12 of 12 validation queries are among the training queries" in sentence
     mixed = rw.Queries.concat([OTHERS[:5], LISTS[2:4]], rename=True)
     found = told(clone(ranker).fit, LISTS, validation=mixed)
@@ -148,7 +149,7 @@ def test_n8_labels_beyond_every_graded_scale_are_a_warning_where_gains_grow_expo
         lambda: rw.measures.NDCG()([1, 2], [0, 31]),
     ):
         found = told(call)
-        assert {kind for kind, _ in found} == {rw.DataWarning}
+        assert {kind for kind, _ in found} == {DataWarning}
         assert any("the gain 2^label - 1 is" in sentence and "linear gain" in sentence for _, sentence in found)
     assert told(rw.evaluate, steep, LISTS.X[:, 0], ["nDCG(dcg='log2')@10", "AP"]) == []
     assert told(lambda: rw.measures.NDCG()([1, 2], [0, 30])) == []

@@ -10,10 +10,10 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import certificate_of, holdout_claims
+from rankwise.queries.queries import Queries
 from rankwise.rankers._fit_frame import IDLE, Frozen
 from tests.rankers.certificate.test_certificates import (
     KNOWN,

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import rankwise
 import rankwise as rw
-from rankwise._errors import Interrupted
+from rankwise.errors import Interrupted
 from rankwise.rankers.auto.families import Boosted, Linear
 from rankwise.rankers.online import learner
 from rankwise.rankers.smooth import annealing

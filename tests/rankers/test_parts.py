@@ -9,8 +9,9 @@ import pytest
 
 import rankwise as rw
 from rankwise._kernels import drive
-from rankwise.data.parts.parts import Parts
-from rankwise.data.parts.write import PartsWriter
+from rankwise.errors import RankwiseError
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.parts.write import PartsWriter
 from rankwise.rankers._base import registered
 
 # Bytes of a file: one chunk each, a few, all.
@@ -203,18 +204,18 @@ def _listnet(parts):
 )
 def test_rankers_that_need_everything_in_memory_say_so_by_name(kind, folders):
     ranker = kind.examples()[0]
-    with pytest.raises(rw.RankwiseError, match=f"^{ranker.name} does not run on Parts: "):
+    with pytest.raises(RankwiseError, match=f"^{ranker.name} does not run on Parts: "):
         ranker.fit(Parts(folders[1]))
 
 
 def test_the_papers_smoothrank_says_which_protocol_runs_on_parts(folders):
-    with pytest.raises(rw.RankwiseError, match="SmoothRank does not run on Parts: protocol='paper' needs"):
+    with pytest.raises(RankwiseError, match="SmoothRank does not run on Parts: protocol='paper' needs"):
         rw.SmoothRank(protocol="paper").fit(Parts(folders[1]))
 
 
 def test_parts_without_labels_are_refused(tmp_path):
     write_parts(lists().with_labels(None), tmp_path / "lists")
-    with pytest.raises(rw.RankwiseError, match="no labels"):
+    with pytest.raises(RankwiseError, match="no labels"):
         rw.RidgeRanker().fit(Parts(tmp_path / "lists"))
 
 
@@ -224,16 +225,16 @@ def test_missing_values_are_named(tmp_path):
     X[int(whole.start[50]), 2] = np.nan
     kept = rw.Queries.from_arrays(X, whole.y, qid=whole.query_of_row, missing="keep")
     write_parts(kept, tmp_path / "lists", part_bytes=1)
-    with pytest.raises(rw.RankwiseError, match="query 48 has no finite feature 2, and RidgeRanker"):
+    with pytest.raises(RankwiseError, match="query 48 has no finite feature 2, and RidgeRanker"):
         rw.RidgeRanker().fit(Parts(tmp_path / "lists"))
 
 
 def test_arguments_that_parts_hold_themselves_are_refused(folders):
     parts = Parts(folders[1])
     for wrong in ({"y": [1.0]}, {"qid": [1]}, {"sample_weight": [1.0]}):
-        with pytest.raises(rw.RankwiseError, match="Parts hold their own"):
+        with pytest.raises(RankwiseError, match="Parts hold their own"):
             rw.RidgeRanker().fit(parts, **wrong)
-    with pytest.raises(rw.RankwiseError, match="checkpoint= records passes over Parts"):
+    with pytest.raises(RankwiseError, match="checkpoint= records passes over Parts"):
         rw.RidgeRanker().fit(lists(), checkpoint="somewhere")
 
 
@@ -288,16 +289,16 @@ def test_a_loss_that_other_processes_cannot_import_is_named(processes):
 
     loss = replace(rw.losses.PairHinge())
     object.__setattr__(loss, "__class__", Local)
-    with pytest.raises(rw.RankwiseError, match="cannot be sent to other processes"):
+    with pytest.raises(RankwiseError, match="cannot be sent to other processes"):
         rw.LossRanker(loss, alpha=0.1).fit(processes)
 
 
 def test_executors_are_named(folders):
-    with pytest.raises(rw.RankwiseError, match="'threads', 'processes' or a Dask client: found 'magic'"):
+    with pytest.raises(RankwiseError, match="'threads', 'processes' or a Dask client: found 'magic'"):
         Parts(folders[1], executor="magic")
-    with pytest.raises(rw.RankwiseError, match="workers is a whole number from 1: found 0"):
+    with pytest.raises(RankwiseError, match="workers is a whole number from 1: found 0"):
         Parts(folders[1]).on("processes", 0)
-    with pytest.raises(rw.RankwiseError, match="found 'much'"):
+    with pytest.raises(RankwiseError, match="found 'much'"):
         Parts(folders[1], memory_limit="much")
 
 
@@ -313,7 +314,7 @@ def test_a_hold_out_in_parts_certifies_as_in_memory(folders, tmp_path):
     assert own.to_dict() == found.to_dict()
     assert own.to_dict()["headline"] is not None
     assert any("the features and labels of training queries" in note for note in own.to_dict()["notes"])
-    with pytest.raises(rw.RankwiseError, match=r"need them in memory: give train=parts.to_queries\(\)"):
+    with pytest.raises(RankwiseError, match=r"need them in memory: give train=parts.to_queries\(\)"):
         model.certificate(Parts(folders[40_000]), held)
 
 

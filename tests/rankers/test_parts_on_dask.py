@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.parts.parts import Parts
-from rankwise.data.passes import executors
+from rankwise.errors import RankwiseError
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.passes import executors
 from tests.rankers.test_parts import CUTS, RANKERS, assert_same, lists, write_parts
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")

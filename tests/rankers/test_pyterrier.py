@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from rankwise._errors import DataError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError
+from rankwise.queries.queries import Queries
 from tests.rankers.test_every_ranker import learned, over_all_kinds
 
 X = np.random.default_rng(0).normal(size=(120, 4))

@@ -13,8 +13,8 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import FORMAT
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.losses import registered as losses
 from rankwise.measures._base import parse
 from rankwise.rankers._base import registered

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers._base import registered
 from rankwise.rankers.scorer import Scorer
 
@@ -59,7 +60,7 @@ def test_arrays_of_any_kind_are_taken(model):
 def test_what_is_not_finite_is_refused_by_row_and_feature(model, value, column):
     X = LISTS.X.copy()
     X[3, column] = value
-    with pytest.raises(rw.DataError, match=rf"X is {value} at row 3, feature {column} "):
+    with pytest.raises(DataError, match=rf"X is {value} at row 3, feature {column} "):
         Scorer(model).scores(X)
 
 
@@ -68,7 +69,7 @@ def test_a_weight_of_zero_hides_nothing():
     model.coef_ = np.zeros(5)
     X = LISTS.X.copy()
     X[0, 0] = np.inf
-    with pytest.raises(rw.DataError, match="X is inf at row 0"):
+    with pytest.raises(DataError, match="X is inf at row 0"):
         Scorer(model).scores(X)
 
 
@@ -96,15 +97,15 @@ def test_finite_features_that_are_too_large_are_left_to_predict():
     ],
 )
 def test_a_wrong_shape_is_one_sentence(wrong, sentence):
-    with pytest.raises(rw.DataError, match=sentence) as refusal:
+    with pytest.raises(DataError, match=sentence) as refusal:
         Scorer(LINEAR).rank(wrong)
     assert "\n" not in str(refusal.value)
 
 
 def test_what_is_no_fitted_ranker_is_refused():
-    with pytest.raises(rw.RankwiseError, match="not fitted yet"):
+    with pytest.raises(RankwiseError, match="not fitted yet"):
         Scorer(rw.SLAMPerceptron())
-    with pytest.raises(rw.DataError, match="found str"):
+    with pytest.raises(DataError, match="found str"):
         Scorer("model.rankwise")
 
 
@@ -112,7 +113,7 @@ def test_files_become_scorers(tmp_path):
     STEPS.save(tmp_path / "m.rankwise")
     LISTS.save(tmp_path / "q.rankwise")
     np.testing.assert_array_equal(Scorer.load(tmp_path / "m.rankwise").scores(LISTS.X), STEPS.predict(LISTS.X))
-    with pytest.raises(rw.DataError, match=r"q\.rankwise holds 'queries'"):
+    with pytest.raises(DataError, match=r"q\.rankwise holds 'queries'"):
         Scorer.load(tmp_path / "q.rankwise")
 
 
@@ -148,9 +149,9 @@ def test_other_weights_give_the_bits_of_the_ranker_that_has_them(seed):
 
 
 def test_weights_that_do_not_fit_are_one_sentence():
-    with pytest.raises(rw.DataError, match="one finite weight per feature, 5"):
+    with pytest.raises(DataError, match="one finite weight per feature, 5"):
         Scorer(LINEAR).with_coef([1.0, 2.0])
-    with pytest.raises(rw.DataError, match="one finite weight per feature, 5"):
+    with pytest.raises(DataError, match="one finite weight per feature, 5"):
         Scorer(LINEAR).with_coef([1.0, 2.0, 3.0, 4.0, np.nan])
-    with pytest.raises(rw.DataError, match="only scorers of linear rankers"):
+    with pytest.raises(DataError, match="only scorers of linear rankers"):
         Scorer(STEPS).with_coef(np.ones(5))

@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankwise as rw
 from rankwise._kernels import drive
-from rankwise.data.concat import concat
-from rankwise.data.queries import Queries
+from rankwise.queries.concat import concat
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers.linear import ridge
 from rankwise.rankers.online.learner import OnlineLearner
@@ -120,7 +120,7 @@ def bits_of_the_rest(kind, n_jobs):
     }
     if kind == "long":
         ridge = rw.RidgeRanker(alpha=1.0).fit(train)
-        found["importance"] = hashed(repr(rw.permutation_importance(ridge, held, n_jobs=n_jobs)))
+        found["importance"] = hashed(repr(rw.analysis.permutation_importance(ridge, held, n_jobs=n_jobs)))
     return {"everything else": found}
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import rankwise as rw
 from experiments.report_fuzz import run_once
-from rankwise import ReportWarning
 from rankwise._api import compare
+from rankwise.errors import ReportWarning
 from rankwise.report import collect as collecting
 from rankwise.report import figures as drawing
 from rankwise.report import page

@@ -8,7 +8,7 @@ import pytest
 
 import rankwise as rw
 from rankwise._api import compare
-from rankwise.evaluation.analysis.importance import losses_by_query
+from rankwise.analysis.importance import losses_by_query
 from rankwise.report.collect import collect, python_call
 from rankwise.report.compact import finite, name_of, numbers, packed
 from rankwise.report.query_lists import Limits, query_lists
@@ -167,13 +167,13 @@ def test_importance_is_each_fold_s_model_on_its_own_test_part(found, comparison)
 
 
 def test_mistakes_are_what_the_analysis_says(found, comparison):
-    errors = rw.label_pair_errors(comparison.queries, comparison.scores)
+    errors = rw.analysis.label_pair_errors(comparison.queries, comparison.scores)
     for name in comparison.rankers:
         np.testing.assert_allclose(
             found["label_pairs"]["rankers"][name]["share"], errors["share"][errors["ranker"] == name], rtol=1e-3
         )
     two = {name: comparison.scores[name] for name in ("ridge", "boosted")}
-    gains = rw.gain_by_group(comparison.queries, two, "nDCG@5", by="documents")
+    gains = rw.analysis.gain_by_group(comparison.queries, two, "nDCG@5", by="documents")
     np.testing.assert_allclose(found["groups"][0]["rankers"]["boosted"]["mean"], gains["gain"], rtol=1e-3, atol=1e-9)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import rankwise as rw
-from rankwise import DataError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.page import write_report
 from tests.report.conftest import unpacked
@@ -16,7 +16,7 @@ def test_mappings_frames_and_files_say_the_same(tmp_path):
     rows = {"d1": {"title": "One", "price": 2.5}, "d2": {"title": "Two, <b>", "price": 3.0}}
     frame = pandas.DataFrame([{"docid": name, **row} for name, row in rows.items()])
     frame.to_csv(tmp_path / "documents.csv", index=False)
-    for source in (rows, frame, rw.read_columns(tmp_path / "documents.csv")):
+    for source in (rows, frame, rw.io.read_columns(tmp_path / "documents.csv")):
         found = Descriptions.of(source, "docid", "documents")
         assert found.columns == ("title", "price")
         assert found.texts("d2")[0] == "Two, <b>"
@@ -121,5 +121,5 @@ def test_arguments_of_another_kind_are_one_sentence(comparison, tmp_path):
         ({"title": "name"}, "title must name a column of documents, which are not given, got 'name'"),
         ({"limits": 3}, "limits must be Limits or None, got int"),
     ):
-        with pytest.raises(rw.RankwiseError, match=complaint):
+        with pytest.raises(RankwiseError, match=complaint):
             write_report(comparison, tmp_path / "r.html", **arguments)

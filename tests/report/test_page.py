@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import MissingExtraError, RankwiseError
 from rankwise._api import compare
+from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.report import page
 from rankwise.report.collect import collect
 from rankwise.report.figures import cutoff_figure, figures

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from rankwise import DataError, correct, make_lists, paired_test
+from rankwise import make_lists
 from rankwise._api import compare
+from rankwise.errors import DataError
+from rankwise.evaluation import correct, paired_test
 from rankwise.report.slices import groups_of, sliced
 
 

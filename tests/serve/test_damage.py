@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-import rankwise as rw
+from rankwise.errors import RankwiseError
 from rankwise.serve import upkeep
 from rankwise.serve.course import Course, file_of
 from rankwise.serve.statefile import StateDamaged, StateFile, open_to_read
@@ -72,7 +72,7 @@ def refusal_of(opening, path):
     """What is said of a damaged state; nothing if it is taken for intact."""
     try:
         opening(path)
-    except rw.RankwiseError as error:
+    except RankwiseError as error:
         return str(error)
     return ""
 
@@ -92,7 +92,7 @@ def flipped(state, folder, flips, seed):
         for how in ({"from_nothing": True}, {}):
             try:
                 outcomes.append(outcome_of(path, **how))
-            except rw.RankwiseError as error:  # any other error ends the test
+            except RankwiseError as error:  # any other error ends the test
                 outcomes.append(str(error))
         said = refusal_of(upkeep.check, path)
         found, harmless = found + (said != ""), harmless + (said == "")
@@ -101,7 +101,7 @@ def flipped(state, folder, flips, seed):
         # a replay gives the right bits or an error, checked or not
         for one, right in zip(outcomes, expected, strict=True):
             assert isinstance(one, str) or one == right, (place, bit)
-        with suppress(rw.RankwiseError):
+        with suppress(RankwiseError):
             Service(path).close()
         for more in ("-wal", "-shm"):
             (folder / f"state.db{more}").unlink(missing_ok=True)
@@ -225,7 +225,7 @@ def test_a_state_that_was_cut_is_one_sentence(state, tmp_path, size):
     path = tmp_path / "state.db"
     path.write_bytes(state.read_bytes()[:size])
     for opening in (upkeep.check, outcome_of):
-        with pytest.raises(rw.RankwiseError):
+        with pytest.raises(RankwiseError):
             opening(path)
     if size:
         with pytest.raises(StateDamaged):

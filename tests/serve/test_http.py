@@ -9,6 +9,7 @@ import pytest
 from openapi_spec_validator import validate
 
 import rankwise as rw
+from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.serve.client import AsyncClient, Client, ServiceError
 from rankwise.serve.operations import OPERATIONS, description
 from rankwise.serve.service import Limits, Service
@@ -261,7 +262,7 @@ def test_s12_repeated_ids_are_found_in_one_pass():
 
     ids = [Id(f"d{number}") for number in range(2_000)]
     assert _distinct(ids) is ids
-    with pytest.raises(rw.DataError, match="distinct, got 'd7' twice"):
+    with pytest.raises(DataError, match="distinct, got 'd7' twice"):
         _distinct([*ids, Id("d7")])
     assert compared < 20_000
 
@@ -321,7 +322,7 @@ def test_s14_a_name_is_matched_to_its_end(raw, name):
 
 def test_s14_a_model_is_served_under_a_name_that_can_be_asked_for(tmp_path):
     for name in ("two words", "news\n"):
-        with pytest.raises(rw.DataError, match="the name of a model must be"):
+        with pytest.raises(DataError, match="the name of a model must be"):
             Service(tmp_path / "state.db", {name: saved(tmp_path)["news"]})
 
 
@@ -478,13 +479,13 @@ def test_tokens_have_scopes_and_are_nowhere_in_the_clear(tmp_path, caplog):
         tokens.reload()
         assert raw.post("/v1/rank", told, authorization=f"Bearer {secret}")[0] == 401
         (tmp_path / "tokens").write_text("malformed\n")
-        with pytest.raises(rw.FileFormatError, match="line 1"):
+        with pytest.raises(FileFormatError, match="line 1"):
             tokens.reload()
         assert raw("GET", "/v1/models", authorization=f"Bearer {reader}")[0] == 200
     assert secret not in caplog.text
     refused = [one.fields for one in caplog.records if getattr(one, "fields", {}).get("status") == 403]
     assert [one["caller"] for one in refused] == ["monitor", "shop", "shop"]  # known tokens with the wrong scope
-    with pytest.raises(rw.RankwiseError, match="scopes among"):
+    with pytest.raises(RankwiseError, match="scopes among"):
         add_token(tmp_path / "tokens", "x", ["everything"])
 
 
@@ -518,7 +519,7 @@ def test_the_world_is_served_with_tokens_alone(tmp_path):
     from rankwise.serve.server import make_server
 
     service = Service(tmp_path / "state.db", saved(tmp_path))
-    with pytest.raises(rw.RankwiseError, match="give --tokens"):
+    with pytest.raises(RankwiseError, match="give --tokens"):
         make_server(make_app(service), "0.0.0.0", 0)
     service.close()
 
@@ -562,5 +563,5 @@ def test_a_service_that_is_not_there_is_a_sentence():
         Client("http://127.0.0.1:9", attempts=1) as client,
     ):
         client.models()
-    with pytest.raises(rw.RankwiseError, match="http://host:port"):
+    with pytest.raises(RankwiseError, match="http://host:port"):
         Client("localhost")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import rankwise as rw
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.serve import upkeep
 from rankwise.serve.log import Refused
 from rankwise.serve.statefile import StateFile, StateLocked, open_to_read
@@ -59,7 +59,7 @@ def test_s9_a_second_owner_by_another_name_or_without_the_files_beside_is_refuse
 def test_s9_a_state_with_two_names_is_refused(tmp_path):
     StateFile(tmp_path / "state.db").close()
     os.link(tmp_path / "state.db", tmp_path / "hard.db")
-    with pytest.raises(rw.RankwiseError, match=r"has 2 names \(hard links\)"):
+    with pytest.raises(RankwiseError, match=r"has 2 names \(hard links\)"):
         StateFile(tmp_path / "hard.db")
     (tmp_path / "hard.db").unlink()
     StateFile(tmp_path / "state.db").close()
@@ -101,17 +101,17 @@ def test_what_is_no_file_is_refused(tmp_path, what):
         os.mkfifo(path)
     else:
         path = Path("/dev/null")
-    with pytest.raises(rw.RankwiseError, match="the state must be a file"):
+    with pytest.raises(RankwiseError, match="the state must be a file"):
         StateFile(path)
     for reading in (open_to_read, upkeep.check):
-        with pytest.raises(rw.RankwiseError, match="no such state"):
+        with pytest.raises(RankwiseError, match="no such state"):
             reading(path)
     assert list(tmp_path.iterdir()) in ([], [path])
 
 
 def test_an_empty_file_becomes_a_state_and_another_database_stays_as_it_is(tmp_path):
     (tmp_path / "empty.db").touch()
-    with pytest.raises(rw.FileFormatError, match="not the state of a service"):
+    with pytest.raises(FileFormatError, match="not the state of a service"):
         upkeep.check(tmp_path / "empty.db")
     StateFile(tmp_path / "empty.db").close()
     assert upkeep.check(tmp_path / "empty.db")["events"] == 0
@@ -119,7 +119,7 @@ def test_an_empty_file_becomes_a_state_and_another_database_stays_as_it_is(tmp_p
         other.execute("CREATE TABLE mine(x)")
     before = (tmp_path / "other.db").read_bytes()
     for opening in (StateFile, open_to_read):
-        with pytest.raises(rw.FileFormatError, match="something else"):
+        with pytest.raises(FileFormatError, match="something else"):
             opening(tmp_path / "other.db")
     assert (tmp_path / "other.db").read_bytes() == before
     assert [one.name for one in tmp_path.glob("other.db*")] == ["other.db"]
@@ -162,7 +162,7 @@ def test_a_backup_that_finds_no_room_blames_the_copy_and_leaves_nothing(tmp_path
     with closing(Service(tmp_path / "state.db", saved(tmp_path))) as service:
         told(service, 3)
     (tmp_path / "nowhere").touch()
-    with pytest.raises(rw.RankwiseError, match=r"copy\.db\.part cannot be read or written: Not a directory"):
+    with pytest.raises(RankwiseError, match=r"copy\.db\.part cannot be read or written: Not a directory"):
         upkeep.backup(tmp_path / "state.db", tmp_path / "nowhere" / "copy.db")
     child = os.fork()
     if child == 0:  # a process that may write no more than this
@@ -173,7 +173,7 @@ def test_a_backup_that_finds_no_room_blames_the_copy_and_leaves_nothing(tmp_path
 
             resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
             upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db")
-        except rw.RankwiseError as error:
+        except RankwiseError as error:
             code = 0 if "copy.db.part cannot be read or written" in str(error) else 2
         finally:
             os._exit(code)

@@ -12,6 +12,7 @@ from contextlib import closing
 import pytest
 
 import rankwise as rw
+from rankwise.errors import DataError, RankwiseError
 from rankwise.serve import course as course_module
 from rankwise.serve import log as log_module
 from rankwise.serve import upkeep
@@ -192,7 +193,7 @@ def test_s5_the_bytes_of_a_model_are_those_of_its_file(tmp_path):
         assert file_of(model) == data
         assert file_of(course_module.ranker_of_bytes(data)) == data
     rw.make_lists(5, random_state=0).save(tmp_path / "lists.rankwise")
-    with pytest.raises(rw.DataError, match="found 'queries'"):
+    with pytest.raises(DataError, match="found 'queries'"):
         course_module.ranker_of_bytes((tmp_path / "lists.rankwise").read_bytes())
 
 
@@ -282,7 +283,7 @@ def test_s11_another_file_under_a_known_name_is_refused_after_a_compaction(tmp_p
         upkeep.compact(state)
     Service(tmp_path / "state.db", saved(tmp_path)).close()
     other = saved(tmp_path, model=learner(width=4))
-    with pytest.raises(rw.RankwiseError, match="another model under the name 'news'"):
+    with pytest.raises(RankwiseError, match="another model under the name 'news'"):
         Service(tmp_path / "state.db", other)
 
 

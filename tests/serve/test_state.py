@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.serve import upkeep
 from rankwise.serve.course import Course, file_of
 from rankwise.serve.log import Refused
@@ -229,7 +230,7 @@ def test_every_event_is_a_version(service):
     for to in (1, 7, 31):
         whole, quick = course_of(service, to, from_nothing=True), course_of(service, to)
         assert file_of(whole.models["news"].ranker) == file_of(quick.models["news"].ranker)
-    with pytest.raises(rw.RankwiseError, match="events 1 to 31: found 32"):
+    with pytest.raises(RankwiseError, match="events 1 to 31: found 32"):
         course_of(service, 32)
 
 
@@ -355,14 +356,14 @@ def test_what_is_no_state_is_named(tmp_path):
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE mine(x)")
     other.close()
-    with pytest.raises(rw.FileFormatError, match="something else"):
+    with pytest.raises(FileFormatError, match="something else"):
         Service(tmp_path / "other.db")
     newer = sqlite3.connect(tmp_path / "newer.db")
     newer.execute("PRAGMA user_version=99")
     newer.close()
-    with pytest.raises(rw.FileFormatError, match="newer rankwise"):
+    with pytest.raises(FileFormatError, match="newer rankwise"):
         Service(tmp_path / "newer.db")
-    with pytest.raises(rw.RankwiseError, match="folder of the state"):
+    with pytest.raises(RankwiseError, match="folder of the state"):
         Service(tmp_path / "nowhere" / "state.db")
 
 
@@ -372,7 +373,7 @@ def test_a_state_of_an_older_schema_is_one_sentence(tmp_path):
     db.execute("PRAGMA user_version=2")
     db.close()
     for opening in (Service, upkeep.check, open_to_read):
-        with pytest.raises(rw.FileFormatError, match=r"written by an older rankwise \(schema 2, this version has 3\)"):
+        with pytest.raises(FileFormatError, match=r"written by an older rankwise \(schema 2, this version has 3\)"):
             opening(tmp_path / "state.db")
 
 
@@ -380,7 +381,7 @@ def test_a_backup_of_a_running_service_opens(service, tmp_path):
     told(service, 8)
     settled(service)
     assert upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db") == 9
-    with pytest.raises(rw.RankwiseError, match="already exists"):
+    with pytest.raises(RankwiseError, match="already exists"):
         upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db")
     copy = Service(tmp_path / "copy.db")
     assert file_of(copy.log.course.models["news"].ranker) == file_of(service.log.course.models["news"].ranker)
@@ -404,7 +405,7 @@ def test_compaction_keeps_models_ids_and_open_rankings(tmp_path):
     assert file_of(service.log.course.models["news"].ranker) == before
     _, y = next(lists(1))
     assert refusal(service.feedback(Feedback("event 0", "other", grades=y))).status == 409
-    with pytest.raises(rw.RankwiseError, match=r"before event 52 was compacted"):
+    with pytest.raises(RankwiseError, match=r"before event 52 was compacted"):
         course_of(service, 20)
     service.close_ranking(waiting.ranking).result(10)
     told(service, 5, seed=5, first=500)
@@ -427,10 +428,10 @@ def test_another_model_under_a_known_name_is_refused(tmp_path):
     Service(tmp_path / "state.db", saved(tmp_path)).close()
     Service(tmp_path / "state.db", saved(tmp_path)).close()
     other = saved(tmp_path, model=learner(width=4))
-    with pytest.raises(rw.RankwiseError, match="another model under the name 'news'"):
+    with pytest.raises(RankwiseError, match="another model under the name 'news'"):
         Service(tmp_path / "state.db", other)
     (tmp_path / "news.rankwise").write_bytes(b"nothing")
-    with pytest.raises(rw.FileFormatError, match="the model file"):
+    with pytest.raises(FileFormatError, match="the model file"):
         Service(tmp_path / "new.db", {"news": tmp_path / "news.rankwise"})
     assert not (tmp_path / "new.db").exists()
 

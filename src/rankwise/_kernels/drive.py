@@ -23,7 +23,7 @@ from weakref import WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 
 Result = TypeVar("Result")
 

@@ -27,9 +27,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.bits import trailing_zeros
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel
+from rankwise.errors import RankwiseError
 
 # The kinds of nodes.
 NUMERICAL, FLIPPED, CATEGORICAL = 0, 1, 2

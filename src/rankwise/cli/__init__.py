@@ -16,9 +16,9 @@ from typing import Any
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise._version import __version__
 from rankwise.cli.wording import in_shell
+from rankwise.errors import RankwiseError
 
 _INTERRUPTED = 130  # what shells report after Ctrl-C
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.tables import read_for
 from rankwise.cli.wording import in_shell, show_certificate
+from rankwise.errors import RankwiseError
 
 NOT_CERTIFIED = 3  # exit code: the input is valid, and no bound below the trivial one follows from it
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise.cli import reading
+from rankwise.errors import DataError, RankwiseError
 
 if TYPE_CHECKING:
     from rankwise.clicks.log import ClickLog
     from rankwise.clicks.propensities import Propensities
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
 
 app = typer.Typer(
     name="clicks",
@@ -363,7 +363,7 @@ def _blocks(
 def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]" = ()) -> "Queries":
     """Candidates with document ids, by the columns that saved rankers remember; labels are not needed."""
     from rankwise.cli.tables import raw_table_for, read_for
-    from rankwise.data.anyfile import kind_of
+    from rankwise.io.any_file import kind_of
 
     known = dict(reads)
     built = [one for one in rankers if raw_table_for(one, documents) is not None]
@@ -422,7 +422,7 @@ def _ranking(path: Path) -> Any:
 
 
 def _ranked_run(path: Path) -> Iterator[tuple[str, str, float]]:
-    from rankwise.data.trec import read_run
+    from rankwise.io.trec import read_run
 
     run = read_run(path)
     for query, document, score in zip(run.qid, run.docid, run.score.tolist(), strict=True):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
-from rankwise.data.checks import plural
+from rankwise.errors import DataError
+from rankwise.queries.checks import plural
 
 if TYPE_CHECKING:
     from rankwise.features.table import Column, RawTable
@@ -140,6 +140,6 @@ def _numbers(column: "Column") -> NDArray[np.float64] | None:
 
 def owners(table: "RawTable", qid: str) -> NDArray[Any]:
     """The query of each row."""
-    from rankwise.data.grouping import number_by_appearance
+    from rankwise.queries.grouping import number_by_appearance
 
     return np.asarray(number_by_appearance(table.identities(qid))[0])

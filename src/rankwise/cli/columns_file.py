@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise._atomic_write import writing
-from rankwise._errors import FileFormatError, RankwiseError, in_one_line
+from rankwise.errors import FileFormatError, RankwiseError, in_one_line
 
 KINDS = ("number", "boolean", "date", "category", "ignore")
 _ROLES = ("qid", "label", "docid")
@@ -45,7 +45,7 @@ def read_columns_file(path: Path) -> dict[str, Any]:
     FileFormatError
         If it is not TOML, or says something that is not known.
     """
-    from rankwise.data.sources import read_text
+    from rankwise.io.sources import read_text
 
     if not path.exists():
         raise RankwiseError(f"{path} does not exist: rankwise inspect DATA --write-columns {path} writes it")

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading, wording
 from rankwise.cli.wording import in_shell
+from rankwise.errors import RankwiseError
 from rankwise.evaluation.statistics.paired import Test
 from rankwise.evaluation.statistics.significance import Correction
 

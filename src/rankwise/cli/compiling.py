@@ -19,9 +19,9 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import origins
 from rankwise._progress import progress
+from rankwise.errors import RankwiseError
 
 _WORKER = "from rankwise.cli.compiling import work; work()"
 _BEST = ("compiler", "cache", "pack")  # a kernel that one process compiled and another one loaded was compiled

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.tables import built_whole, fit_builder
+from rankwise.errors import RankwiseError
 
 _PART_SIZE = "256MB"
 _OF_PARTS = ("missing", "unjudged", "zero_based", "qid", "label", "docid", "ignore", "grades", "features")
@@ -71,9 +71,9 @@ def _into_parts(
     sources: list[Path], target: Path, size: str, overwrite: bool, dtype: str, reads: dict[str, Any]
 ) -> str:
     """Write a folder of parts, in bounded memory; a table of which features have to be made is read as a whole."""
-    from rankwise.data.parts.convert import write_parts
     from rankwise.features.judged import new_builder, read_or_open
     from rankwise.features.table import RawTable
+    from rankwise.io.convert import write_parts
 
     how: dict[str, Any] = {"part_bytes": size, "dtype": dtype, "overwrite": overwrite}
     given = {name: value for name, value in reads.items() if name in _OF_PARTS}
@@ -89,7 +89,7 @@ def _into_parts(
 
 def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
     """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
-    from rankwise.data.anyfile import convert_any, kind_of, write_any
+    from rankwise.io.any_file import convert_any, kind_of, write_any
 
     if reading.is_parts(source):
         return _joined(source, target, dtype, sparse)
@@ -111,10 +111,10 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
 def _joined(source: Path, target: Path, dtype: str, sparse: bool) -> str:
     """Write a data set in parts as one file: a .rankwise file block by block, other formats as a whole."""
     from rankwise._progress import throughput
-    from rankwise.data.anyfile import write_any
-    from rankwise.data.parts.convert import of_type
-    from rankwise.data.parts.parts import Parts
-    from rankwise.data.stored import QueriesWriter
+    from rankwise.io.any_file import write_any
+    from rankwise.io.convert import of_type
+    from rankwise.queries.parts.parts import Parts
+    from rankwise.queries.stored import QueriesWriter
 
     parts = Parts(source)
     if target.suffix in (".rankwise", ".safetensors"):

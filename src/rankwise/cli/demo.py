@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwise._errors import MissingExtraError, RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.wording import in_shell, show_certificate
+from rankwise.errors import MissingExtraError, RankwiseError
 
 if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
     from rankwise.evaluation.compare.result import Comparison
+    from rankwise.queries.queries import Queries
 
 _FOLDER = Path("rankwise-demo")
 _MEASURES = ("nDCG@10", "AP")
@@ -69,7 +69,7 @@ def demo(
 
 def _parts(data: "Queries", seed: int) -> tuple["Queries", "Queries", "Queries"]:
     """Divide the queries into training, validation and test part."""
-    from rankwise.data.folds import split
+    from rankwise.queries.folds import split
 
     train, validation, test = split(data, (0.6, 0.2, 0.2), random_state=seed)
     return train, validation, test
@@ -125,7 +125,7 @@ class Demonstration:
 
     def write(self, found: "Comparison", verbose: bool = False) -> None:
         """Write the data as LETOR text, the winner, and the report where its packages are installed."""
-        from rankwise.data.letor.write import write_letor
+        from rankwise.io.letor.write import write_letor
         from rankwise.report.page import write_report
 
         self.folder.mkdir(parents=True, exist_ok=True)

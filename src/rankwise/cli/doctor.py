@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise._extras import EXTRAS, install_command, missing_from
 from rankwise.cli import reading
+from rankwise.errors import RankwiseError
 
 _PACKAGES = ("rankwise", "numba", "llvmlite", "numpy", "scipy", "scikit-learn")
 _SOURCES = {"pack": "from the pack", "cache": "from the cache", "compiler": "by the compiler"}

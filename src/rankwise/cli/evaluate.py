@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.tables import read_for
+from rankwise.errors import RankwiseError
 
 
 @reading.with_options

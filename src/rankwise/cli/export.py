@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.tables import raw_table_for, read_for
-from rankwise.data.sources import plain_number
+from rankwise.errors import RankwiseError
+from rankwise.io.sources import plain_number
 
 
 @reading.with_options

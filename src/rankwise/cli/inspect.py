@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rankwise._errors import DataError, FileFormatError
+from rankwise._diagnose.findings import Diagnosis, Finding
 from rankwise.cli import reading
 from rankwise.cli.column_roles import candidates, owners
 from rankwise.cli.columns_file import read_columns_file, write_columns_file
 from rankwise.cli.tables import MIXED, mostly_numbers
 from rankwise.cli.wording import in_shell
-from rankwise.data.checks import plural
-from rankwise.data.diagnose.findings import Diagnosis, Finding
+from rankwise.errors import DataError, FileFormatError
+from rankwise.queries.checks import plural
 
 if TYPE_CHECKING:
-    from rankwise.data.parts.parts import Parts
-    from rankwise.data.queries import Queries
     from rankwise.features.builder import FeatureBuilder
     from rankwise.features.table import RawTable
+    from rankwise.queries.parts.parts import Parts
+    from rankwise.queries.queries import Queries
 
 _SHOWN = 4  # candidates that a finding names
 _TITLES = {"qid": "query ids", "label": "labels", "docid": "document ids"}
@@ -61,9 +61,9 @@ def inspect(
 
     Example: rankwise inspect my.csv --write-columns columns.toml
     """
+    from rankwise._diagnose.run import diagnose
     from rankwise._progress import track
-    from rankwise.data.anyfile import kind_of
-    from rankwise.data.diagnose.run import diagnose
+    from rankwise.io.any_file import kind_of
 
     path, *others = files
     look = _look_at(path, reads)
@@ -179,7 +179,7 @@ def _look_at(path: Path, reads: dict[str, Any]) -> Look:
 
 def _verified(path: Path) -> "Parts":
     """A data set in parts, after all of its files were compared with their checksums."""
-    from rankwise.data.parts.parts import Parts
+    from rankwise.queries.parts.parts import Parts
 
     parts = Parts(path)
     parts.verify(verbose=True)

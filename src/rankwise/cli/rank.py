@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise.cli import reading
 from rankwise.cli.rank_output import Form, Ranked, form_of, opened
 from rankwise.cli.tables import raw_table_for
-from rankwise.data.checks import Missing
+from rankwise.errors import DataError, FileFormatError, RankwiseError
+from rankwise.queries.checks import Missing
 
 if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
-    from rankwise.data.sources import ByteStream
+    from rankwise.io.sources import ByteStream
+    from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
 # Documents per block: some megabytes of features, enough to keep threads busy and few enough to stay in a cache.
@@ -107,7 +107,7 @@ def rank(
         reading.refuse_folders(data)
         size = os.path.getsize(data) if data.is_file() else None
     else:
-        from rankwise.data.parts.parts import Parts
+        from rankwise.queries.parts.parts import Parts
 
         opened_parts = Parts(data)
         size = opened_parts.n_documents * opened_parts.n_features * opened_parts.dtype.itemsize
@@ -184,11 +184,11 @@ def _one_ahead(blocks: Iterator["Queries"]) -> Iterator["Queries"]:
 
 def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
-    from rankwise.data.sources import peeked
-    from rankwise.data.tabular.csv import CsvText
-    from rankwise.data.tabular.rows import is_arrow
     from rankwise.features.judged import built_by
     from rankwise.features.table import CsvTable
+    from rankwise.io.sources import peeked
+    from rankwise.io.tables.csv import CsvText
+    from rankwise.io.tables.rows import is_arrow
 
     data = task.data
     if reading.is_parts(data):
@@ -216,7 +216,7 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
 def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
     """Read the blocks of a .rankwise file, which is mapped into memory."""
     from rankwise._kernels.drive import query_chunks
-    from rankwise.data.stored import load_queries
+    from rankwise.queries.stored import load_queries
 
     queries, size = load_queries(data), os.path.getsize(data)
     for first, last in query_chunks(queries.start, _ROWS):
@@ -227,7 +227,7 @@ def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
 def part_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
     """Read the blocks of a data set in parts."""
     from rankwise._kernels.drive import query_chunks
-    from rankwise.data.parts.parts import Parts
+    from rankwise.queries.parts.parts import Parts
 
     parts = Parts(data)
     for first, last in query_chunks(parts.start, _ROWS):
@@ -238,8 +238,8 @@ def part_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
 
 def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> Iterator["Queries"]:
     """Read the columns that the ranker knows by name, or else every column without another role."""
-    from rankwise.data.tabular.frames import iter_table
-    from rankwise.data.tabular.rows import Roles
+    from rankwise.io.tables.frames import iter_table
+    from rankwise.io.tables.rows import Roles
 
     columns: dict[str, Any] = {role: task.columns[role] for role in ("qid", "label", "docid") if role in task.columns}
     columns["ignore"] = () if task.names else task.columns.get("ignore", ())
@@ -253,8 +253,8 @@ def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> I
 
 def _text(task: RankingTask, source: "ByteStream") -> Iterator["Queries"]:
     """Read a LETOR text, after a check of its first lines: a text may leave out features that are 0."""
-    from rankwise.data.letor.read import read_letor
-    from rankwise.data.letor.stream import iter_letor
+    from rankwise.io.letor.read import read_letor
+    from rankwise.io.letor.stream import iter_letor
 
     width = task.ranker.n_features_in_
     _check_text(task, source, width)

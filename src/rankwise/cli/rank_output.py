@@ -20,11 +20,11 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 
 if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
-    from rankwise.data.string_column import StringColumn
+    from rankwise.queries.queries import Queries
+    from rankwise.queries.string_column import StringColumn
 
 COLUMNS = ("qid", "docid", "rank", "score")
 _BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f "  # of ASCII, as str.split sees them
@@ -354,7 +354,7 @@ def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_
         The lines.
     """
     from rankwise._kernels.text.written import put_lines
-    from rankwise.data.string_column import StringColumn
+    from rankwise.queries.string_column import StringColumn
 
     queries, scores, _ = block
     rows, query, place = placed(block, top)

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise.cli import wording
-from rankwise.data.checks import Missing
-from rankwise.data.sources import plain_number
+from rankwise.errors import DataError, RankwiseError
+from rankwise.io.sources import plain_number
 from rankwise.measures._base import Empty, Ties
+from rankwise.queries.checks import Missing
 
 if TYPE_CHECKING:
-    from rankwise.data.parts.parts import Parts
-    from rankwise.data.queries import Queries
+    from rankwise.queries.parts.parts import Parts
+    from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
 _TABLES = "Columns of a table (CSV, JSON lines, parquet, Arrow)"
@@ -221,7 +221,7 @@ def as_grades(text: str) -> dict[str, float]:
 
 def is_saved(path: Path) -> bool:
     """Tell whether a path is a file that rankwise wrote; files of scores and models of other tools are text."""
-    from rankwise.data.anyfile import is_store
+    from rankwise.io.any_file import is_store
 
     return path.is_file() and is_store(str(path))
 
@@ -239,10 +239,10 @@ def load_ranker(path: Path) -> "Ranker":
 
 def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     """Read judged queries from a file of any format; ``-`` is standard input with LETOR text or CSV."""
-    from rankwise.data.anyfile import kind_of, read_any
-    from rankwise.data.letor.read import read_letor
-    from rankwise.data.sources import peeked
-    from rankwise.data.tabular.frames import read_table
+    from rankwise.io.any_file import kind_of, read_any
+    from rankwise.io.letor.read import read_letor
+    from rankwise.io.sources import peeked
+    from rankwise.io.tables.frames import read_table
 
     refuse_folders(path)
     of_tables = {
@@ -266,7 +266,7 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
 
 def is_parts(path: Path) -> bool:
     """Tell whether a path is a data set in parts: a folder with a manifest."""
-    from rankwise.data.parts.manifest import NAME
+    from rankwise.queries.parts.manifest import NAME
 
     return (path / NAME).is_file()
 
@@ -292,8 +292,8 @@ def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:
 
 def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple[Any, Any]:
     """Read judged queries and the scores of their documents; ``opened`` keeps the queries for the next file."""
-    from rankwise.data.anyfile import kind_of
     from rankwise.evaluation.files import is_qrels, open_pair, read_scores
+    from rankwise.io.any_file import kind_of
 
     if is_parts(judged):
         from rankwise.evaluation.files import read_scores_of_parts

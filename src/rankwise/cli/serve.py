@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.errors import RankwiseError
 
 
 def serve(
@@ -308,8 +308,8 @@ class Crowd:
         seed: int = 0,
         token: str | None = None,
     ) -> None:
-        from rankwise.data.synthetic.streams import noisy_stream
         from rankwise.serve.client import Client
+        from rankwise.synthetic.streams import noisy_stream
 
         self.client, self.rate, self.say = Client(url, token=token, attempts=2), rate, say
         self.stream = noisy_stream(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise._tables import Table
 from rankwise.cli import reading
+from rankwise.errors import RankwiseError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -44,8 +44,8 @@ def simulate(
     Example: rankwise simulate --rounds 5000 --margin 0.02 --png online.png
     """
     from rankwise._progress import progress
-    from rankwise.data.synthetic.streams import Stream
     from rankwise.evaluation import simulation
+    from rankwise.synthetic.streams import Stream
 
     if png is not None:
         from rankwise._extras import require

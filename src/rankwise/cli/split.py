@@ -18,13 +18,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
-from rankwise.data.queries import Queries
-from rankwise.data.sources import plain_number
+from rankwise.errors import RankwiseError
+from rankwise.io.sources import plain_number
+from rankwise.queries.queries import Queries
 
 if TYPE_CHECKING:
-    from rankwise.data.parts.parts import Parts
+    from rankwise.queries.parts.parts import Parts
 
 _PARTS = "train=0.6,vali=0.2,test=0.2"
 _FOLD_FILES = ("train", "vali", "test")
@@ -118,10 +118,10 @@ class _Opened(NamedTuple):
 
 def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     """Open the file: a table that stays one keeps its rows, anything else is read as queries."""
-    from rankwise.data.anyfile import keep_rows, kind_of
-    from rankwise.data.sources import peeked
-    from rankwise.data.tabular.frames import suffix_of
-    from rankwise.data.tabular.rows import ARROW_ENDINGS, is_arrow
+    from rankwise.io.any_file import keep_rows, kind_of
+    from rankwise.io.sources import peeked
+    from rankwise.io.tables.frames import suffix_of
+    from rankwise.io.tables.rows import ARROW_ENDINGS, is_arrow
 
     if reading.is_parts(data):
         return _as_parts(data, to)
@@ -138,7 +138,7 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
                     kept = keep_rows(source, qid)
                     own = ".csv" if source.kind == "records" or from_stream else own
                 elif from_stream:
-                    from rankwise.data.letor.read import read_letor
+                    from rankwise.io.letor.read import read_letor
 
                     return _as_queries(read_letor(source, **reading.of_letor(data, reads)), f".{to or 'txt'}")
     if kept is not None:
@@ -155,15 +155,15 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
 
 def _as_queries(queries: "Queries", ending: str) -> _Opened:
     """Queries that are written again in the format of the ending."""
-    from rankwise.data.anyfile import write_any
+    from rankwise.io.any_file import write_any
 
     return _Opened(queries, ending, lambda numbers, _, file: write_any(queries[numbers], file))
 
 
 def _as_parts(data: Path, to: str | None) -> _Opened:
     """A data set in parts, whose division is written as data sets in parts."""
-    from rankwise.data.parts.convert import write_parts
-    from rankwise.data.parts.parts import Parts
+    from rankwise.io.convert import write_parts
+    from rankwise.queries.parts.parts import Parts
 
     if to is not None:
         raise RankwiseError(f"{data} is a data set in parts, and is divided into such: leave out --to")
@@ -173,7 +173,7 @@ def _as_parts(data: Path, to: str | None) -> _Opened:
 
 def _divided(count: int, shares: dict[str, float], folds: int | None, seed: int) -> dict[str, NDArray[np.int64]]:
     """The numbers of the queries of each file; the division is that of ``rankwise.split`` and ``rankwise.kfold``."""
-    from rankwise.data import folds as dividing
+    from rankwise.queries import folds as dividing
 
     every = Queries.from_arrays(np.arange(count, dtype=np.float64).reshape(-1, 1), None, group=[1] * count)
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._errors import DataError, warn
 from rankwise.cli import reading
 from rankwise.cli.column_roles import is_called_id
-from rankwise.data.checks import plural
+from rankwise.errors import DataError, warn
+from rankwise.queries.checks import plural
 
 if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
     from rankwise.features.builder import FeatureBuilder
     from rankwise.features.table import RawTable
+    from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
 _OF_TEXTS = ("category", "text", "identifier", "other")  # kinds of columns that are not read as numbers
@@ -87,11 +87,11 @@ def built_parts(
     train, validation, test : Queries or None
         As the ranker learns from them; the builder is ``train.built_by``.
     """
-    from rankwise.data.folds import split
-    from rankwise.data.grouping import by_id
-    from rankwise.data.queries import Queries
     from rankwise.features.judged import new_builder
     from rankwise.features.table import SelectedRows
+    from rankwise.queries.folds import split
+    from rankwise.queries.grouping import by_id
+    from rankwise.queries.queries import Queries
 
     builder = new_builder(reads)
     if validation is not None or share == 0:

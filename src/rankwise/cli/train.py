@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._errors import Interrupted, RankwiseError, did_you_mean, warn
 from rankwise._progress import reported
 from rankwise.cli import reading, wording
+from rankwise.errors import Interrupted, RankwiseError, did_you_mean, warn
 
 if TYPE_CHECKING:
-    from rankwise.data.diagnose.findings import Finding
-    from rankwise.data.parts.parts import Parts
-    from rankwise.data.queries import Queries
+    from rankwise._diagnose.findings import Finding
+    from rankwise.queries.parts.parts import Parts
+    from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
 DEFAULT = "AutoRanker"
@@ -297,7 +297,7 @@ class BatchRun:
     @cached_property
     def leaks(self) -> "list[Finding]":
         """Features of the training queries that look like the label; they stay, whatever is found."""
-        from rankwise.data.diagnose.leaks import find_leaks, rank_alone
+        from rankwise._diagnose.leaks import find_leaks, rank_alone
 
         return list(find_leaks(self.train, rank_alone(self.train), {}))
 
@@ -413,8 +413,8 @@ def parts_of_file(
 ) -> tuple["Queries", "Queries | None", "Queries | None"]:
     """Return (train, validation, test): a second file for model selection, or a share held out for a test."""
     from rankwise.cli.tables import built_parts, read_or_open, refuse_too_few
-    from rankwise.data.folds import split
     from rankwise.features.table import RawTable
+    from rankwise.queries.folds import split
 
     queries = read_or_open(data, reads)
     if isinstance(queries, RawTable):
@@ -455,7 +455,7 @@ class Passes:
 
     def opened(self, path: Path) -> "Parts":
         """The data set."""
-        from rankwise.data.parts.parts import Parts
+        from rankwise.queries.parts.parts import Parts
 
         return Parts(path, executor=self.executor, workers=self.workers, memory_limit=self.memory_limit)
 
@@ -498,7 +498,7 @@ def sets_of(
     data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any], passes: Passes
 ) -> tuple[Any, Any, Any]:
     """Return (train, validation, test): a second data set for model selection, or a share held out for a test."""
-    from rankwise.data.folds import split
+    from rankwise.queries.folds import split
 
     parts = passes.opened(data)
     if not parts.has_labels:

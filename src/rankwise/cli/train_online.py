@@ -16,14 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._progress import displays, on_terminal, reported
 from rankwise.cli import reading
+from rankwise.errors import DataError, FileFormatError, RankwiseError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from rankwise.data.queries import Queries
+    from rankwise.queries.queries import Queries
     from rankwise.rankers.online.learner import OnlineLearner
 
 # Documents per block: the live line and Ctrl-C are served after each, and a slow pipe is not waited for too long.
@@ -116,8 +116,8 @@ def blocks(
 def _once(data: Path, n_features: int | None, reads: dict[str, Any], on_read: OnRead) -> Iterator["Queries"]:
     """Yield the blocks of one pass; a LETOR text is read as it comes, other files are opened as a whole."""
     from rankwise._kernels.drive import query_chunks
-    from rankwise.data.anyfile import kind_of
-    from rankwise.data.letor.stream import iter_letor
+    from rankwise.io.any_file import kind_of
+    from rankwise.io.letor.stream import iter_letor
 
     reading.refuse_folders(data)
     if kind_of(data) == "text":

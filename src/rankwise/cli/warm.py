@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankwise._errors import RankwiseError
 from rankwise.cli import reading
+from rankwise.errors import RankwiseError
 
 if TYPE_CHECKING:
     from rankwise.cli.compiling import Call

@@ -24,5 +24,3 @@ from rankwise.clicks.simulation import simulate as simulate
 from rankwise.clicks.simulation import true_value as true_value
 from rankwise.clicks.values import gain as gain
 from rankwise.clicks.values import value as value
-
-__all__: list[str]

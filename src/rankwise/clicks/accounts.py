@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
 from rankwise.clicks.checks import incomplete
 from rankwise.clicks.log import ClickLog
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.rankings import discounts
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError
+from rankwise.queries.queries import Queries
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

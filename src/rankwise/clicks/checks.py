@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError
 from rankwise._tables import Table
+from rankwise.errors import DataError
 
 if TYPE_CHECKING:
     from rankwise.clicks.log import ClickLog

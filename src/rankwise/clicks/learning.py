@@ -27,7 +27,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, DataWarning, RankwiseError, warn
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import ShownAsFacts, Table
 from rankwise.clicks.accounts import policy_average
@@ -35,11 +34,12 @@ from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.values import gain
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, DataWarning, RankwiseError, warn
 from rankwise.guarantees.scope import Scope
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.given_relevance import GivenSoftmax
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._fit_frame import raw_weights
 from rankwise.rankers.linear.loss_ranker import LossRanker

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError
 from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
-from rankwise.data.fingerprints import is_among
-from rankwise.data.queries import Queries, as_queries
+from rankwise.errors import DataError
+from rankwise.queries.fingerprints import is_among
+from rankwise.queries.queries import Queries, as_queries
 
 if TYPE_CHECKING:
     from os import PathLike

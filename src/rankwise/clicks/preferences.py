@@ -37,10 +37,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.clicks.checks import coin_refuted
 from rankwise.clicks.log import ClickLog, blocks_of
+from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees._bound import Precondition, all_met, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout.interval import Interval
 from rankwise.guarantees.holdout.intervals import Plan

@@ -54,10 +54,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._errors import DataError, FileFormatError, RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of
+from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.holdout.betting import SHARE
 from rankwise.guarantees.scope import Scope

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError
+from rankwise.queries.queries import Queries
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from rankwise._errors import DataError, FileFormatError, warn
 from rankwise.clicks.log import ClickLog
-from rankwise.data.sources import lines_of
+from rankwise.errors import DataError, FileFormatError, warn
+from rankwise.io.sources import lines_of
 
 _NEEDED = ("session", "qid", "docid", "position", "click")
 _OPTIONAL = ("version", "swap", "swapped", "exploration", "pool", "logged_rank")
@@ -22,7 +22,7 @@ _WORDS = {"true": 1.0, "false": 0.0}
 
 def from_frame(frame: Any, columns: Mapping[str, str]) -> ClickLog:
     """A log from a data frame; see ``ClickLog.from_frame``."""
-    from rankwise.data.tabular.frames import open_frame
+    from rankwise.io.tables.frames import open_frame
 
     table = open_frame(frame)
     chosen = _columns(table.columns, columns, "the table")

@@ -19,10 +19,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise.clicks.log import ClickLog
 from rankwise.clicks.rankings import discounts, ranks_of, scores_of
-from rankwise.data.queries import Queries, as_queries
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries.queries import Queries, as_queries
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

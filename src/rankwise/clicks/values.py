@@ -69,16 +69,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError, warn
 from rankwise._kernels.drive import one_blas_thread
 from rankwise.clicks.accounts import Account, Terms
 from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.rankings import ranks_of, scores_of
-from rankwise.data.fingerprints import is_among
+from rankwise.errors import DataError, RankwiseError, warn
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import lower_end
+from rankwise.queries.fingerprints import is_among
 
 Floats = NDArray[np.float64]
 

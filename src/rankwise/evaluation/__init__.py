@@ -2,5 +2,9 @@
 
 :mod:`~rankwise.evaluation.evaluate` measures scores, :mod:`~rankwise.evaluation.statistics` has the intervals and
 tests, :mod:`~rankwise.evaluation.compare` trains and compares rankers over folds, and
-:mod:`~rankwise.evaluation.analysis` shows on which queries, labels and features rankers differ.
+:mod:`~rankwise.analysis` shows on which queries, labels and features rankers differ.
 """
+
+from rankwise._lazy import lazy_names
+
+__getattr__, __dir__ = lazy_names(__name__)

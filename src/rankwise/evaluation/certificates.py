@@ -6,14 +6,14 @@ alone, whatever made them.
 
 from typing import Any
 
-from rankwise._errors import DataError
-from rankwise.data.fingerprints import Seen, fingerprints
-from rankwise.data.parts.parts import Parts
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError
 from rankwise.evaluation.evaluate import Evaluation, evaluate, open_judged_and_scores
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate, certificate_of
 from rankwise.measures._base import Measure, parse
+from rankwise.queries.fingerprints import Seen, fingerprints
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.certificate.claims import Declared
 from rankwise.rankers.certificate.collect import certify_ranker

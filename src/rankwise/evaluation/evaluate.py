@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, DataWarning, RankwiseError, in_one_line, warn
 from rankwise._kernels.drive import expect
 from rankwise._progress import throughput
 from rankwise._tables import Table
-from rankwise.data import checks, grouping
-from rankwise.data.fingerprints import Seen
-from rankwise.data.overlap import overlap
-from rankwise.data.parts.parts import Parts
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, DataWarning, RankwiseError, in_one_line, warn
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.guarantees.scope import APPROXIMATE, Scope
 from rankwise.measures._base import Empty, Measure, Ties
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention, settle
+from rankwise.queries import checks, grouping
+from rankwise.queries.fingerprints import Seen
+from rankwise.queries.overlap import overlap
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.queries import Queries
 from rankwise.rankers._foreign import takes_arrays
 
 if TYPE_CHECKING:

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import FileFormatError, in_one_line
-from rankwise.data.anyfile import is_json, is_store, kind_of, read_any
-from rankwise.data.json_text import items_of, member, number_of, read_json
-from rankwise.data.parts.parts import Parts
-from rankwise.data.predictions import first_line, means_in_json, means_in_line, read_predictions, refuse_means
-from rankwise.data.queries import Queries
-from rankwise.data.sources import name_of, open_stream, plain_number, read_text
-from rankwise.data.tabular.rows import is_arrow
-from rankwise.data.trec import BEIR, Run, from_trec, read_qrels, read_run
+from rankwise.errors import FileFormatError, in_one_line
+from rankwise.io.any_file import is_json, is_store, kind_of, read_any
+from rankwise.io.json_text import items_of, member, number_of, read_json
+from rankwise.io.mteb import first_line, means_in_json, means_in_line, read_predictions, refuse_means
+from rankwise.io.sources import name_of, open_stream, plain_number, read_text
+from rankwise.io.tables.rows import is_arrow
+from rankwise.io.trec import BEIR, Run, from_trec, read_qrels, read_run
 from rankwise.measures._base import Vector
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.queries import Queries
 
 Path = str | os.PathLike[str]
 

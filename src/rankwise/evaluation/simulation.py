@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure
-from rankwise.data.queries import Queries
-from rankwise.data.synthetic.streams import Stream
+from rankwise.queries.queries import Queries
+from rankwise.synthetic.streams import Stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +35,7 @@ def simulate(
     Parameters
     ----------
     stream : Stream
-        The stream; see :func:`rankwise.separable_stream`, :func:`rankwise.noisy_stream`.
+        The stream; see :func:`rankwise.synthetic.separable_stream`, :func:`rankwise.synthetic.noisy_stream`.
     measure : str, default="nDCG@10"
         The measure to report, for which the SLAM perceptron learns.
     on_rounds : callable, default=None
@@ -51,7 +51,7 @@ def simulate(
 
     Examples
     --------
-    >>> from rankwise import separable_stream
+    >>> from rankwise.synthetic import separable_stream
     >>> found = simulate(separable_stream(50, documents=5, features=3))
     >>> list(found["rankers"])
     ['SLAMPerceptron', 'MaxPairPerceptron', 'ListNet']

@@ -7,14 +7,6 @@ target, one module each, writes that formula as files and computes the scores of
 :func:`read_model` reads model files of RankLib, SVM-rank and liblinear.
 """
 
-from rankwise._registry import lazy_names
+from rankwise._lazy import lazy_names
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "_base": ["Export", "Target", "targets"],
-        "imports": ["read_model"],
-        "parity": ["Parity"],
-        "write": ["export"],
-    },
-)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rankwise._atomic_write import refusing, writing
-from rankwise._errors import RankwiseError
 from rankwise._paths import path_of
 from rankwise._registry import discover
 from rankwise._tables import notebook_html, paragraph
-from rankwise.data.checks import Floats
+from rankwise.errors import RankwiseError
 from rankwise.exports.formula import StepSum, TreeSum, WeightedSum
 from rankwise.exports.parity import Parity
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 from rankwise.rankers.fusion.normalizers import RULES, Fusion
 
 Content = str | bytes

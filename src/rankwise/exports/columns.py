@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
+from rankwise.errors import DataError
 from rankwise.features.builder import FeatureBuilder
 from rankwise.features.columns import read_amounts, read_levels, read_numbers
 from rankwise.features.table import RawTable

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.exports.map_sums import CTables, ExactGraph, MapSum, c_table
 from rankwise.exports.raw_thresholds import last_not_above
 from rankwise.measures._base import Vector

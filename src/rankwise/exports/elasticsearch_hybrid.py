@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data import checks
-from rankwise.data.checks import Floats
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import FusionFormula
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
+from rankwise.queries.checks import Floats
 
 Single = NDArray[np.float32]
 _EPSILON = np.float32(1e-6)

@@ -13,19 +13,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._kernels.trees import ZERO
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.queries import Queries
-from rankwise.data.scaling import Scaler
+from rankwise.errors import DataError, RankwiseError
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.maps import LinearSum, formula_of_map
 from rankwise.exports.raw_thresholds import center_and_scale, on_raw_features, raw_thresholds
 from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.features.builder import FeatureBuilder
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
+from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 from rankwise.rankers.boosting.tree_checks import MISSING_ZERO

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwise._errors import DataError, FileFormatError
-from rankwise.data.sources import plain_number, read_text
+from rankwise.errors import DataError, FileFormatError
+from rankwise.io.sources import plain_number, read_text
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
@@ -150,7 +150,7 @@ def _rankboost(
     path: Path, steps: list[tuple[Any, ...]], width: int | None, names: Sequence[str] | None, measure: Any
 ) -> Ranker:
     """RankLib's RankBoost as a fitted ranker."""
-    from rankwise.data.checks import as_names
+    from rankwise.queries.checks import as_names
     from rankwise.rankers.boosting.steps import RankBoost
 
     feature, threshold, alpha = (np.array([step[place] for step in steps]) for place in range(3))

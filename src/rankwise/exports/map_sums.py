@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data import checks
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
 
 
 def rows_of(values: Sequence[float] | NDArray[Any]) -> str:

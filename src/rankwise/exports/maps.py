@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import mercer
 from rankwise._kernels.drive import one_blas_thread
-from rankwise.data.scaling import Scaler
+from rankwise.errors import RankwiseError
 from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scaled_pieces, spline_curves
 from rankwise.exports.kernel_sums import KernelSum
 from rankwise.exports.map_sums import MapSum
@@ -20,6 +19,7 @@ from rankwise.exports.raw_thresholds import center_and_scale
 from rankwise.exports.waves import FourierSum
 from rankwise.features.kernel_maps import FourierFeatures, KernelPCAMap
 from rankwise.measures._base import Vector
+from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.mapped import MappedRanker
 from rankwise.rankers.online.kernel_perceptron import KernelPerceptron

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankwise._errors import MissingExtraError, RankwiseError
 from rankwise._extras import require
-from rankwise.data.checks import Floats
+from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, Step
@@ -23,6 +22,7 @@ from rankwise.exports.single import refuse_rules, single_trees
 from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.exports.tree_nodes import Leaf, Node, nested
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 
 _NODE_COLUMNS = tuple(
     f"nodes_{name}"

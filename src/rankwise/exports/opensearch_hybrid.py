@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
-from rankwise.data.checks import Floats
+from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import FusionFormula
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 
 Single = NDArray[np.float32]
 _MOST = 5  # sub-queries of a hybrid query

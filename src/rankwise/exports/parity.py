@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._tables import Table
-from rankwise.data.queries import Queries
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures._base import Measure, Vector
+from rankwise.queries.queries import Queries
 
 _BLOCK = 1 << 22  # pairs looked at together
 

@@ -14,14 +14,14 @@ from xml.etree.ElementTree import Element, fromstring
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
-from rankwise.data.checks import Floats
+from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, UploadRequest, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import Single, normalised, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 
 Form = Literal["coordinate ascent", "linear regression", "rankboost", "trees"]
 

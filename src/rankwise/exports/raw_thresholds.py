@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
-from rankwise.data.scaling import Scaler
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import Vector
+from rankwise.queries.scaling import Scaler
 
 Wholes = NDArray[np.int64]
 

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.checks import Floats
+from rankwise.errors import DataError, RankwiseError
 from rankwise.exports.formula import StepSum, TreeSum, WeightedSum
 from rankwise.exports.tree_nodes import Leaf, Node, balanced, nested
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 
 Single = NDArray[np.float32]
 

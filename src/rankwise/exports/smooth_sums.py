@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from rankwise.data import checks
-from rankwise.data.scaling import Scaler
 from rankwise.exports.raw_thresholds import center_and_scale
+from rankwise.queries import checks
+from rankwise.queries.scaling import Scaler
 from rankwise.rankers.neural.network import Network
 
 

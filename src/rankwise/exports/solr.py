@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.trees import ZERO
-from rankwise.data.checks import Floats
+from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import Single, normalised, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees, splits_of
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 
 _PACKAGE = "org.apache.solr.ltr"
 # Solr adds this to every threshold of a tree as it reads it (MultipleAdditiveTreesModel.NODE_SPLIT_SLACK).

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.trees import ZERO
-from rankwise.data.checks import Floats
+from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures
 from rankwise.exports.columns_source import c_columns, c_features, python_columns
@@ -36,6 +35,7 @@ from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.exports.waves import FourierSum
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 
 # -------------------------------------------------------------------------------------------------- names in C
 

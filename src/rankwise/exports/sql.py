@@ -9,14 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.trees import ZERO
-from rankwise.data.checks import Floats
+from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, Step
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import Floats
 
 # how identifiers are quoted: the sign, which is doubled inside
 _QUOTES = {"standard": '"', "mysql": "`"}

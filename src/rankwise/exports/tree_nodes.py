@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import Vector
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 

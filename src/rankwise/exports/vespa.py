@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data import checks
-from rankwise.data.checks import Floats
+from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import Chain, ColumnFeatures, Step, computed
 from rankwise.exports.formula import Formula, FusionFormula, TreeSum, WeightedSum
 from rankwise.exports.single import refuse_rules
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nested, score_trees
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
+from rankwise.queries.checks import Floats
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PROFILES = ("default", "unranked")  # what every schema has

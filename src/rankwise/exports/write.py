@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
 from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, opened
@@ -18,6 +17,7 @@ from rankwise.exports.parity import parity_of
 from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.features.table import as_table
 from rankwise.measures._base import Vector
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._raw_tables import as_built
 

@@ -5,3 +5,7 @@
 :mod:`rankwise.features.treatments` does it, and :mod:`rankwise.features.stored` writes what was learned as plain
 numbers and texts.
 """
+
+from rankwise._lazy import lazy_names
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -9,12 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from rankwise._errors import DataError, FileFormatError, RankwiseError, in_one_line
 from rankwise._tables import Table, notebook_html, paragraph
-from rankwise.data.checks import Floats, as_whole, first_repeated, is_whole, refuse_unless_one_of
-from rankwise.data.grouping import by_id
-from rankwise.data.queries import Queries
-from rankwise.data.tabular.rows import TableRows, as_queries, without_unjudged
+from rankwise.errors import DataError, FileFormatError, RankwiseError, in_one_line
 from rankwise.features.columns import ASKED, Decision, decide
 from rankwise.features.per_query import WITHIN
 from rankwise.features.roles import docids_of, labels_of, training_layout, weights_of
@@ -22,6 +18,10 @@ from rankwise.features.state import digest_of, digest_of_state, plain_state, rea
 from rankwise.features.stored import unpacked
 from rankwise.features.table import QueriesTable, RawTable, as_table
 from rankwise.features.treatments import Layout, Settings, Treatment, treat, treat_by
+from rankwise.io.tables.rows import TableRows, as_queries, without_unjudged
+from rankwise.queries.checks import Floats, as_whole, first_repeated, is_whole, refuse_unless_one_of
+from rankwise.queries.grouping import by_id
+from rankwise.queries.queries import Queries
 
 _CHOICES = {
     "numbers": ("keep", "standard", "minmax", "robust", "quantile"),
@@ -167,7 +167,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         ----------
         X : data frame, RawTable or Queries
             The training table, one row per document in any order: polars, pandas, Arrow, what
-            :func:`rankwise.read_columns` read, or queries with named features.
+            :func:`rankwise.io.read_columns` read, or queries with named features.
         y : ignored
             For scikit-learn's pipelines; where labels are given here, the table needs no column of labels.
         **roles : str or None

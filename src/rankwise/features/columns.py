@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
-from rankwise.data.checks import plural
+from rankwise.errors import DataError
 from rankwise.features.table import Column
 from rankwise.features.texts import (
     AMBIGUOUS,
@@ -22,6 +21,7 @@ from rankwise.features.texts import (
     read_each,
     units_of,
 )
+from rankwise.queries.checks import plural
 
 Kind = Literal["number", "boolean", "date", "amount", "category", "text", "identifier", "constant", "other", "ignored"]
 Asked = Literal["number", "boolean", "date", "category", "ignore"]

@@ -9,13 +9,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankwise._errors import DataError, FileFormatError
-from rankwise.data.anyfile import kind_of
-from rankwise.data.queries import Queries
-from rankwise.data.sources import peeked
-from rankwise.data.tabular.rows import is_arrow
+from rankwise.errors import DataError, FileFormatError
 from rankwise.features.table import RawTable, read_columns
 from rankwise.features.texts import number_of
+from rankwise.io.any_file import kind_of
+from rankwise.io.sources import peeked
+from rankwise.io.tables.rows import is_arrow
+from rankwise.queries.queries import Queries
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import mercer
 from rankwise._kernels.drive import one_blas_thread
-from rankwise.data import checks
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries import checks
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

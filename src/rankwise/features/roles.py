@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
-from rankwise.data.grouping import by_id
-from rankwise.data.string_column import StringColumn
-from rankwise.data.tabular.rows import Roles
+from rankwise.errors import DataError
 from rankwise.features.columns import read_numbers
 from rankwise.features.table import Column, QueriesTable, RawTable
 from rankwise.features.texts import number_of
 from rankwise.features.treatments import Layout
+from rankwise.io.tables.rows import Roles
+from rankwise.queries.grouping import by_id
+from rankwise.queries.string_column import StringColumn
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import FileFormatError
 from rankwise._store import Store, StoreWriter
+from rankwise.errors import FileFormatError
 from rankwise.features.columns import Decision, Kind
 from rankwise.features.per_query import WITHIN
 from rankwise.features.stored import NotStorableError, Packed, unpacked

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import FileFormatError, RankwiseError
+from rankwise.errors import FileFormatError, RankwiseError
 
 # class -> its module, in scikit-learn or in this package
 STORABLE = {

@@ -16,17 +16,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, FileFormatError
 from rankwise._paths import path_of
 from rankwise._tables import ShownAsFacts
-from rankwise.data.checks import as_features, not_a_path
-from rankwise.data.grouping import as_ids
-from rankwise.data.letor.read import as_written
-from rankwise.data.queries import Queries
-from rankwise.data.string_column import StringColumn
-from rankwise.data.tabular.csv import EMPTY, CsvText
-from rankwise.data.tabular.frames import open_frame, refuse_other_json
-from rankwise.data.tabular.rows import is_arrow, read_arrow
+from rankwise.errors import DataError, FileFormatError
+from rankwise.io.tables.csv import EMPTY, CsvText
+from rankwise.io.tables.frames import open_frame, refuse_other_json
+from rankwise.io.tables.rows import is_arrow, read_arrow
+from rankwise.queries.checks import as_features, not_a_path
+from rankwise.queries.grouping import as_ids, parse_ids
+from rankwise.queries.queries import Queries
+from rankwise.queries.string_column import StringColumn
 
 Stored = Literal["number", "boolean", "date", "text", "other"]
 _EMPTY = frozenset(EMPTY)
@@ -137,7 +136,7 @@ def read_columns(path: str | os.PathLike[str]) -> RawTable:
     FileFormatError
         If the file is not a table.
     """
-    from rankwise.data.sources import peeked
+    from rankwise.io.sources import peeked
 
     name = path_of(path)
     if is_arrow(name):
@@ -287,7 +286,7 @@ class CsvTable(RawTable):
 
     def identities(self, name: str) -> NDArray[Any]:
         """One id per row from a column that holds ids: integers where each is written as one."""
-        ids: NDArray[Any] = as_written(self.texts(name))
+        ids: NDArray[Any] = parse_ids(self.texts(name))
         return ids
 
     def texts(self, name: str) -> StringColumn:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, in_one_line
-from rankwise.data.checks import plural
+from rankwise.errors import DataError, in_one_line
 from rankwise.features.columns import Decision, read_amounts, read_levels, read_numbers
 from rankwise.features.per_query import within_queries
 from rankwise.features.table import Column, RawTable
+from rankwise.queries.checks import plural
 
 Array = NDArray[np.float64]
 Layout = tuple[NDArray[np.int64], NDArray[np.int64] | None]  # start and rows of the queries

@@ -50,5 +50,4 @@ from rankwise.guarantees.holdout.intervals import paired_power as paired_power
 from rankwise.guarantees.holdout.intervals import queries_needed as queries_needed
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence as ConfidenceSequence
 from rankwise.guarantees.holdout.sequences import confidence_sequence as confidence_sequence
-
-__all__: list[str]
+from rankwise.solvers.online.ledger import Ledger as Ledger

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
-from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts
-from rankwise.data.checks import is_number
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.scope import Scope
+from rankwise.queries.checks import is_number
 
 # How far a statement is trusted: its proof was written or checked for this package; it is a paper's formula, kept for
 # comparison although it does not hold as printed; or it rests on an imported constant that was not checked.

@@ -20,8 +20,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.uniform import smallest
 from rankwise.guarantees.holdout.intervals import NAMES, SOURCES, STATEMENTS, Method, mean_interval
@@ -305,7 +305,7 @@ def holdout_claims(
     weight : array-like, shape (n_queries,), default=None
         Weights of the queries; weights that differ raise an error.
     group : ndarray of int64, shape (n_queries,), default=None
-        Numbers of :func:`rankwise.data.overlap.same_content`: queries of one group have the same content.
+        Numbers of :func:`rankwise.queries.overlap.same_content`: queries of one group have the same content.
     seen : ndarray of bool, shape (n_queries,), default=None
         Whether the content of each query was seen in training.
     headline : bool, default=True

@@ -8,7 +8,7 @@ A for a smooth approximation A of a measure. :mod:`rankwise.losses.permutation` 
 
 from typing import Any
 
-from rankwise._registry import lazy_names
+from rankwise._lazy import lazy_names
 
 
 def _registered() -> Any:
@@ -17,11 +17,4 @@ def _registered() -> Any:
     return registered()
 
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "_base": ["Loss", "SmoothedMeasure", "registered"],
-        "permutation": ["TypeOne", "TypeTwo", "best_imperfect", "permutation_score", "worst_perfect"],
-    },
-    _registered,
-)
+__getattr__, __dir__ = lazy_names(__name__, _registered)

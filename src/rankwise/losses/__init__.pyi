@@ -26,7 +26,4 @@ from rankwise.losses.stochastic_ndcg import StochasticNDCG as StochasticNDCG
 from rankwise.losses.structured import SVMMapHinge as SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge as NDCGHinge
 
-__all__: list[str]
-
-# Losses that the registry finds and that are not listed here.
-def __getattr__(name: str) -> Any: ...
+def __getattr__(name: str) -> Any: ...  # what the registry finds in other packages

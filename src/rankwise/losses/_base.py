@@ -18,11 +18,11 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
-from rankwise.data import checks
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
+from rankwise.queries import checks
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -18,15 +18,15 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel, typed_function
 from rankwise._kernels.ragged import GRADES
 from rankwise._kernels.rows import add_rows, dot
 from rankwise._tables import ShownAsFacts
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 
 # The signature of a kernel: (score, label, value, grad, table, params) -> loss.
 KERNEL = types.float64(FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS, FLOATS_IN, FLOATS_IN)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
-from rankwise.data.checks import is_number
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.compute import label_classes
 from rankwise.losses.slam import class_end, first_with, lay_out_lists
 from rankwise.measures import WTA
 from rankwise.measures._base import Measure
+from rankwise.queries.checks import is_number
 
 
 @kernel

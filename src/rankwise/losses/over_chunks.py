@@ -9,12 +9,12 @@ from typing import Self, cast
 
 import numpy as np
 
-from rankwise.data.chunks import Job
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Work
-from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss, Vector
 from rankwise.losses.compute import LossOverLists, PreparedLists
+from rankwise.queries.chunks import Job
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.passes.work import Work
+from rankwise.queries.queries import Queries
 
 _NOTHING = np.empty(0)
 

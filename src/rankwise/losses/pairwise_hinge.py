@@ -10,11 +10,11 @@ from typing import Literal, Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._kernels.weighted_losses import weighted_pair_hinge, weighted_pair_hinge_curved
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure

@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import ShownAsFacts
-from rankwise.data import checks
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Vector
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries import checks
 
 MAPS = ("pairs", "relevant")
 

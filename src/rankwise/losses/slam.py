@@ -38,16 +38,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import GRADES, number_classes
-from rankwise.data.checks import is_number, is_whole, refuse_unless_level
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.compute import label_classes
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, discounts, gains, relevance, settle_gains
+from rankwise.queries.checks import is_number, is_whole, refuse_unless_level
 
 RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000")
 # Codes of the rules in compiled code.

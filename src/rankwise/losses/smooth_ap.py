@@ -12,15 +12,15 @@ from typing import Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp, outranking
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.data.checks import is_number, refuse_unless_level
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, relevance
+from rankwise.queries.checks import is_number, refuse_unless_level
 
 
 @kernel(fastmath={"reassoc", "contract"})

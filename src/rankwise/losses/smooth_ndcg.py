@@ -13,17 +13,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp
 from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms_pay, windows
 from rankwise._kernels.jit import kernel, typed_function
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.data.checks import is_number, is_whole, refuse_unless_level
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector
 from rankwise.measures import NDCG, RR, P
 from rankwise.measures._base import TIES, Measure
 from rankwise.measures.compute import KERNEL, measure_chunk
 from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, discounts, gains, ideal_gain, relevance, settle_gains
+from rankwise.queries.checks import is_number, is_whole, refuse_unless_level
 
 # Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)

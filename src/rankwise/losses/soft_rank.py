@@ -12,15 +12,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.exp import exp, outranking
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.ragged import largest
-from rankwise.data.checks import is_number, is_whole
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import discounts, gains, settle_gains
+from rankwise.queries.checks import is_number, is_whole
 
 _LN2 = math.log(2.0)
 

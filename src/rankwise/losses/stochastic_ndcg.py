@@ -12,15 +12,15 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.bits import mix
 from rankwise._kernels.exp import exp, log1pexp, sigmoid
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.data.checks import is_number, is_whole
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.smooth_ndcg import SmoothNDCG
 from rankwise.measures.ndcg import settle_gains
+from rankwise.queries.checks import is_number, is_whole
 
 # Whole numbers up to here are exact as the float64 that the kernels take.
 _LARGEST = 2**53

@@ -16,14 +16,14 @@ from typing import Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.data.checks import refuse_unless_level
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, relevance
+from rankwise.queries.checks import refuse_unless_level
 
 
 @kernel

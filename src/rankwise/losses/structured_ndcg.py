@@ -10,14 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.data.checks import is_whole
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import discounts, gains, settle_gains
+from rankwise.queries.checks import is_whole
 
 
 @kernel

@@ -6,10 +6,7 @@ Every measure that the registry finds is a name of this package, so a new measur
 other tools.
 """
 
-from rankwise._registry import lazy_names
-from rankwise.measures._base import parse as parse  # eagerly: the module of that name would hide the function
+from rankwise._lazy import lazy_names
 from rankwise.measures._base import registered
 
-__getattr__, __dir__ = lazy_names(
-    __name__, {"_base": ["BinaryMeasure", "Measure"], "parse": ["parse", "registered"]}, registered
-)
+__getattr__, __dir__ = lazy_names(__name__, registered)

@@ -20,7 +20,4 @@ from rankwise.measures.precision import Success as Success
 from rankwise.measures.rbp import RBP as RBP
 from rankwise.measures.wta import WTA as WTA
 
-__all__: list[str]
-
-# Measures that the registry finds and that are not listed here.
-def __getattr__(name: str) -> Any: ...
+def __getattr__(name: str) -> Any: ...  # what the registry finds in other packages

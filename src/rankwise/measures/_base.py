@@ -25,10 +25,10 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import MeasureError, nearest
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
-from rankwise.data import checks
+from rankwise.errors import MeasureError, nearest
+from rankwise.queries import checks
 
 Ties = Literal["expected", "pessimistic", "optimistic", "stable"]
 Empty = Literal["skip", "zero", "one"]
@@ -373,9 +373,14 @@ def parse(
         return _from_ir_measures(spelling)
     if not isinstance(spelling, str):
         raise MeasureError(f"a measure is a text such as 'nDCG@10' or a measure object: found {spelling!r}")
+    return _parse_text(spelling) if defaults is None and rel is None else _parse_with(spelling, defaults or {}, rel)
+
+
+def _parse_with(spelling: str, defaults: Mapping[str, Mapping[str, Any]], rel: float | None) -> Measure:
+    """Read a measure from a text, with values for what the text leaves out."""
     name, parameters, cutoff = _read(spelling)
     kind = _named(name, spelling)
-    given = dict((defaults or {}).get(kind.name, {}))
+    given = dict(defaults.get(kind.name, {}))
     if rel is not None and issubclass(kind, BinaryMeasure):
         given["rel"] = rel
     if "gains" in parameters:
@@ -383,7 +388,11 @@ def parse(
     return kind.from_spelling(cutoff, {**given, **parameters})
 
 
-@lru_cache(maxsize=256)  # rankers parse their measure in every round; Python's parser takes 30 us
+@lru_cache(maxsize=256)  # rankers parse their measure in every round, the service with every event: 70 us
+def _parse_text(spelling: str) -> Measure:
+    return _parse_with(spelling, {}, None)
+
+
 def _read(spelling: str) -> tuple[str, Mapping[str, Any], int | None]:
     """Split a text into name, parameters and cut-off."""
     if found := _TREC_EVAL.fullmatch(spelling):

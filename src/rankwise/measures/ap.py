@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
+from rankwise.errors import MeasureError
 from rankwise.measures._base import BinaryMeasure
 
 

@@ -17,12 +17,12 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel, typed_function
 from rankwise._kernels.ragged import largest, sort_blocks
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._tables import ShownAsFacts
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import TIES, Empty, Measure, Ties, Vector
 
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankwise._errors import MeasureError, RankwiseError, did_you_mean
+from rankwise.errors import MeasureError, RankwiseError, did_you_mean
 from rankwise.measures._base import Empty, Measure, Vector, parse
 
 

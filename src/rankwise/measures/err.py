@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
-from rankwise.data.checks import is_number
+from rankwise.errors import MeasureError
 from rankwise.measures._base import Measure, Vector
 from rankwise.measures.ndcg import exp2_less_1
+from rankwise.queries.checks import is_number
 
 
 @kernel

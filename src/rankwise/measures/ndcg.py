@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._errors import MeasureError, warn
 from rankwise._kernels.jit import kernel
+from rankwise.errors import MeasureError, warn
 from rankwise.measures._base import Measure, Vector
 
 # ------------------------------------------------------------------------------------------------ gains and discounts

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import MeasureError
 from rankwise._kernels.jit import kernel
-from rankwise.data.checks import is_number
+from rankwise.errors import MeasureError
 from rankwise.measures._base import BinaryMeasure
+from rankwise.queries.checks import is_number
 
 
 @kernel

@@ -22,20 +22,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._errors import DataError, Interrupted, MeasureError, RankwiseError
 from rankwise._kernels.drive import expect, one_blas_thread, threads
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.fingerprints import Seen, TrainingRecord, fingerprints, recorded_weights
-from rankwise.data.folds import Unsliced
-from rankwise.data.labels import Labels
-from rankwise.data.parts.parts import Parts
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries, as_queries
-from rankwise.data.selection import Query
+from rankwise.errors import DataError, Interrupted, MeasureError, RankwiseError
 from rankwise.measures._base import Measure, parse
+from rankwise.queries import checks
+from rankwise.queries.fingerprints import Seen, TrainingRecord, fingerprints, recorded_weights
+from rankwise.queries.folds import Unsliced
+from rankwise.queries.grouped_labels import Labels
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries, as_queries
+from rankwise.queries.selection import Query
 from rankwise.rankers._fit_frame import (
     Frozen,
     is_outermost_fit,
@@ -49,12 +49,12 @@ from rankwise.rankers._passes import ScoresOfChunk, recorded_passes
 from rankwise.rankers._raw_tables import as_built, without_gaps
 
 if TYPE_CHECKING:
-    from rankwise.data.chunks import Job
-    from rankwise.data.passes.estimate import Estimate
-    from rankwise.data.scaling import Scaler
     from rankwise.features.builder import FeatureBuilder
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
+    from rankwise.queries.chunks import Job
+    from rankwise.queries.passes.estimate import Estimate
+    from rankwise.queries.scaling import Scaler
     from rankwise.rankers.certificate.objective import TrainingObjective
 
 Vector = NDArray[np.float64]
@@ -167,8 +167,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             memory. A click log with propensities is for rankers whose objective is linear in the labels; others raise
             an error.
         y : array of shape (n_documents,), default=None
-            Labels, if X is an array. Those of :func:`rankwise.labels` carry the grouping, so that neither ``group``
-            nor ``qid`` is needed.
+            Labels, if X is an array. Those of :func:`rankwise.sklearn.labels` carry the grouping, so that neither
+            ``group`` nor ``qid`` is needed.
         group : array of int, default=None
             Sizes of consecutive queries.
         qid : array of shape (n_documents,), default=None
@@ -178,7 +178,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         eval_set : list of one tuple (X, y), default=None
             Another form of ``validation``. A ranker without model selection warns and does not use it.
         eval_group : list of one array of int, default=None
-            Sizes of the consecutive queries of ``eval_set``; not needed with labels of :func:`rankwise.labels`.
+            Sizes of the consecutive queries of ``eval_set``; not needed with labels of :func:`rankwise.sklearn.labels`.
         sample_weight : array of shape (n_documents,), default=None
             Document weights, in place of those of X if X is Queries. A ranker without them raises an error.
         checkpoint : path, default=None
@@ -371,7 +371,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         X : Queries, data frame or array of shape (n_documents, n_features)
             The queries; an array needs ``y`` and its grouping. A ranker with ``features_`` takes raw tables, too.
         y : array of shape (n_documents,), default=None
-            Labels, in place of those of ``X`` if X is Queries. Those of :func:`rankwise.labels` carry the grouping.
+            Labels, in place of those of ``X`` if X is Queries. Those of :func:`rankwise.sklearn.labels` carry the
+            grouping.
         group : array of int, default=None
             Sizes of consecutive queries.
         qid : array of shape (n_documents,), default=None
@@ -529,11 +530,11 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         elif group is None and qid is None and not isinstance(y, Labels):
             raise DataError(
                 f"{self.name}.{method}(X, y) needs the grouping of rows: give group= (sizes of consecutive queries), "
-                "qid= (one id per row), or Queries; inside scikit-learn, y=rankwise.labels(y, qid=...) carries it, and "
-                "rankwise.DocumentTransformer(transformer) keeps Queries"
+                "qid= (one id per row), or Queries; inside scikit-learn, y=rankwise.sklearn.labels(y, qid=...) carries "
+                "it, and rankwise.sklearn.DocumentTransformer(transformer) keeps Queries"
             )
         elif isinstance(y, Labels) and y.qid is not None and not (group is None and qid is None):
-            raise DataError("y carries its own grouping (rankwise.labels): leave out group= and qid=")
+            raise DataError("y carries its own grouping (rankwise.sklearn.labels): leave out group= and qid=")
         else:
             queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=self.missing)
         queries.labels()
@@ -556,7 +557,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _estimate(self, queries: ChunkedQueries) -> "Estimate":
         """What a fit on these queries will cost."""
-        from rankwise.data.passes.estimate import Estimate
+        from rankwise.queries.passes.estimate import Estimate
 
         self._in_parts(queries, None, None, None, "fit")
         return Estimate.of(queries, *self._expected_passes(queries))

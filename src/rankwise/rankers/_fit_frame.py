@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError, warn
-from rankwise.data.fingerprints import Seen
-from rankwise.data.overlap import overlap
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError, warn
 from rankwise.losses._base import Loss
 from rankwise.losses._base import registered as known_losses
 from rankwise.measures._base import Measure, parse
+from rankwise.queries.fingerprints import Seen
+from rankwise.queries.overlap import overlap
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
@@ -42,10 +42,6 @@ _FEW_ROWS, _LOOKED_AT = 100, 20_000
 _RANKERS = ("members", "ranker")
 
 # -------------------------------------------------------------------------------------------------- checks of the data
-
-
-class NothingLearnedWarning(UserWarning):
-    """Nothing was learned: all documents get the same score, or all orders of the documents are equally good."""
 
 
 def is_outermost_fit() -> bool:

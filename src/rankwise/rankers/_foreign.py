@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError
+from rankwise.queries.queries import Queries
 
 Vector = NDArray[np.float64]
 

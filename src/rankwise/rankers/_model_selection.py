@@ -13,15 +13,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import linear_scores, scores_by_weights
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.chunks import Job, rows_in_order
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
+from rankwise.queries import checks
+from rankwise.queries.chunks import Job, rows_in_order
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 
 Vector = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from rankwise._tables import Table
-from rankwise.data.checks import Missing
-from rankwise.data.chunks import Scale
+from rankwise.queries.checks import Missing
+from rankwise.queries.chunks import Scale
 
 
 @dataclass(eq=False, repr=False)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._version import __version__
-from rankwise.data.chunks import Job
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.chunks import Job
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
@@ -71,7 +71,7 @@ def recorded_passes(ranker: "Ranker", checkpoint: "str | os.PathLike[str]", trai
     None
         Nothing.
     """
-    from rankwise.data.passes.journal import Journal
+    from rankwise.queries.passes.journal import Journal
     from rankwise.rankers._fit_frame import IDLE, Opaque, plain_parameters
 
     given = {

@@ -15,13 +15,13 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._store import Store, StoreWriter
-from rankwise.data.checks import Missing
-from rankwise.data.fingerprints import MOST, SKETCHED, Fingerprints, Seen, TrainingRecord, packed
-from rankwise.data.queries import Queries
-from rankwise.data.scaling import Scaler
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.features.state import append_builder, read_builder
+from rankwise.queries.checks import Missing
+from rankwise.queries.fingerprints import MOST, SKETCHED, Fingerprints, Seen, TrainingRecord, packed
+from rankwise.queries.queries import Queries
+from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import Ranker, registered
 from rankwise.rankers._fit_frame import Frozen, meant_all, plain, plain_parameters
 

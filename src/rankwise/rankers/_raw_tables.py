@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._errors import DataError
-from rankwise.data import checks
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
+from rankwise.errors import DataError
 from rankwise.features.table import RawTable, as_table
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, Ranker, registered
 from rankwise.rankers._fit_frame import as_numbers
 from rankwise.rankers._foreign import fit_foreign, foreign_scores, is_fitted

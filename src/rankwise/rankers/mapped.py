@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Measure
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker, registered, trainable
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ Vector = NDArray[np.float64]
 class MappedRanker(Ranker):
     r"""s(x) = r(z(x)): a transformer maps the features of every document, and a ranker scores the mapped features.
 
-    With random Fourier features, ``Nystroem`` or :class:`~rankwise.KernelPCAMap` as the transformer, a linear ranker
-    becomes one with a kernel; splines and bins make it an additive model; ``PolynomialFeatures`` adds products.
+    With random Fourier features, ``Nystroem`` or :class:`~rankwise.features.KernelPCAMap` as the transformer, a linear
+    ranker becomes one with a kernel; splines and bins make it an additive model; ``PolynomialFeatures`` adds products.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ class MappedRanker(Ranker):
 
     Examples
     --------
-    >>> from rankwise import FourierFeatures, RidgeRanker, make_lists
+    >>> from rankwise import RidgeRanker, make_lists
+    >>> from rankwise.features import FourierFeatures
     >>> queries = make_lists(60, documents=8, features=4, random_state=1)
     >>> model = MappedRanker(FourierFeatures(gamma=0.1, n_features=32), RidgeRanker(alpha=1.0)).fit(queries)
     >>> model.mapped(queries).n_features

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError
 from rankwise._kernels.rows import score_rows
 from rankwise._kernels.thresholds import score_steps
 from rankwise._store import Store, read_store
 from rankwise._tables import notebook_html, paragraph
-from rankwise.data import checks
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
+from rankwise.errors import DataError
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._persist import read_ranker
 from rankwise.rankers._raw_tables import as_built

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from rankwise._errors import ReportWarning, in_one_line, warn
+from rankwise.errors import ReportWarning, in_one_line, warn
 
 Made = TypeVar("Made")
 

@@ -13,10 +13,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from rankwise._errors import RankwiseError
+from rankwise._diagnose.run import diagnose
 from rankwise._progress import progress
-from rankwise.data.diagnose.run import diagnose
-from rankwise.evaluation.analysis.mistakes import by_group, label_pair_errors
+from rankwise.analysis.mistakes import by_group, label_pair_errors
+from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA
 from rankwise.evaluation.compare.foreign import LambdaRank
 from rankwise.evaluation.compare.keys import plain

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rankwise._errors import DataError
+from rankwise.errors import DataError
 from rankwise.features.table import RawTable, as_table
 from rankwise.report.compact import is_missing
 

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
+from rankwise._diagnose.features import feature_names
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
-from rankwise.data.diagnose.features import feature_names
-from rankwise.data.queries import Queries
-from rankwise.evaluation.analysis.importance import FeatureImportance, losses_by_query, weights_of
+from rankwise.analysis.importance import FeatureImportance, losses_by_query, weights_of
+from rankwise.errors import RankwiseError
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.evaluation.compare.store import is_kept
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.measures._base import Vector
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.report.attempts import attempted
 from rankwise.report.compact import numbers

@@ -14,9 +14,9 @@ from types import NoneType
 from typing import Any
 
 from rankwise._atomic_write import refusing, writing
-from rankwise._errors import DataError, RankwiseError, ReportWarning, in_one_line, warn
 from rankwise._extras import require
 from rankwise._paths import path_of
+from rankwise.errors import DataError, RankwiseError, ReportWarning, in_one_line, warn
 from rankwise.evaluation.compare.result import Comparison
 from rankwise.report.collect import collect
 from rankwise.report.compact import packed, printable
@@ -91,7 +91,8 @@ def write_report(
     >>> lists = rw.make_lists(40, documents=8, random_state=1)
     >>> found = rw.compare({"bm25": lists.X[:, 0], "ridge": rw.RidgeRanker()}, lists, folds=3)
     >>> titles = {"d1": "A page about ranking"}
-    >>> rw.write_report(found, "r.html", documents=titles, slices={"long": lambda q: len(q) > 4})  # doctest: +SKIP
+    >>> slices = {"long": lambda query: len(query) > 4}
+    >>> rw.evaluation.write_report(found, "r.html", documents=titles, slices=slices)  # doctest: +SKIP
     """
     check_report(path)
     if not isinstance(limits, (Limits, NoneType)):

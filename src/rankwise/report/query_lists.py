@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data.diagnose.features import feature_names
-from rankwise.data.queries import Queries
-from rankwise.evaluation.analysis.importance import weights_of
+from rankwise._diagnose.features import feature_names
+from rankwise.analysis.importance import weights_of
 from rankwise.evaluation.compare.result import Comparison
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import name_of, numbers
 from rankwise.report.descriptions import Descriptions

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, in_one_line
+from rankwise.errors import DataError, in_one_line
 from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Comparison
 from rankwise.evaluation.statistics.intervals import interval, mean
 from rankwise.evaluation.statistics.paired import paired_test

@@ -7,20 +7,6 @@ One SQLite file is the whole state. Every change is an event with a place in its
 is a function of the log alone, and a version of a model is such a place.
 """
 
-import importlib
-from typing import Any
+from rankwise._lazy import lazy_names
 
-_HOMES = {
-    "Client": "client",
-    "AsyncClient": "client",
-    "ServiceError": "client",
-    "Service": "service",
-    "make_app": "app",
-}
-__all__ = ["AsyncClient", "Client", "Service", "ServiceError", "make_app"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
-from rankwise._errors import RankwiseError
 from rankwise._extras import require
+from rankwise.errors import RankwiseError
 from rankwise.serve import structs
 from rankwise.serve.log import Refused
 from rankwise.serve.metrics import Metrics

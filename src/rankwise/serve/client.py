@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 
 _BINARY = "application/vnd.rankwise.f32"
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.serve.course import Course, as_stored, stored_matrix

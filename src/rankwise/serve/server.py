@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rankwise._errors import RankwiseError
 from rankwise._extras import require
+from rankwise.errors import RankwiseError
 from rankwise.serve.app import App
 from rankwise.serve.tokens import is_loopback
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError, in_one_line
-from rankwise.evaluation.analysis.explanation import contributions_of
+from rankwise.analysis.explanation import contributions_of
+from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.online import INDEPENDENT, RISK
 from rankwise.guarantees.holdout.sequences import anytime_radius
@@ -365,7 +365,7 @@ class Service:
 
     def _explained(self, used: Published, X: NDArray[Any], ids: list[str]) -> list[dict[str, float]]:
         """What each feature adds to the score of each document over the average one."""
-        from rankwise.data.queries import Queries
+        from rankwise.queries.queries import Queries
 
         if X.size > self.limits.explained:
             raise Refused(

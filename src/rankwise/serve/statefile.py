@@ -23,7 +23,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from rankwise._errors import FileFormatError, RankwiseError, in_one_line
+from rankwise.errors import FileFormatError, RankwiseError, in_one_line
 from rankwise.serve.structs import pack
 
 VERSION = 3

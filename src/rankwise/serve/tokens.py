@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from rankwise._errors import FileFormatError, RankwiseError
+from rankwise.errors import FileFormatError, RankwiseError
 
 SCOPES = ("rank", "feedback", "read", "admin")
 

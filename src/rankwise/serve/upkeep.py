@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.serve.course import Course, snapshot_digest
 from rankwise.serve.statefile import (
     ShownRow,

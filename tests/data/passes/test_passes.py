@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise import make_lists
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.chunks import (
+from rankwise.errors import RankwiseError
+from rankwise.queries.chunks import (
     Extremes,
     Job,
     block_of,
@@ -22,10 +22,10 @@ from rankwise.data.chunks import (
     scale_factors,
     summed,
 )
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.executors import Processes, Threads, executor_of
-from rankwise.data.passes.work import Kept, in_order, own_bytes
-from rankwise.data.queries import Queries
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.passes.executors import Processes, Threads, executor_of
+from rankwise.queries.passes.work import Kept, in_order, own_bytes
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.ridge import balance_of
 
 
@@ -41,7 +41,7 @@ class InMemory:
         return block_of(self.queries, first, last)
 
     def fingerprints(self):
-        from rankwise.data.fingerprints import fingerprints
+        from rankwise.queries.fingerprints import fingerprints
 
         return fingerprints(self.queries)
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
-from rankwise.data.queries import Queries
-from rankwise.evaluation.analysis.mistakes import by_group, label_pairs
+from rankwise.analysis.mistakes import by_group, label_pairs
+from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.statistics.intervals import interval, mean
+from rankwise.queries.queries import Queries
 from tests.strategies import many_lists
 
 MODES = ("expected", "pessimistic", "optimistic", "stable")

@@ -12,25 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments import ranking_errors as experiment
-from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import save_png
 from rankwise._tables import Table
-from rankwise.data.queries import Queries
-from rankwise.data.synthetic.lists import make_lists
-from rankwise.evaluation.analysis.learning_curves import learning_curves
-from rankwise.evaluation.analysis.mistakes import (
+from rankwise.analysis.curves import learning_curves
+from rankwise.analysis.mistakes import (
     different_pairs,
     gain_by_group,
     label_pair_errors,
     label_pairs,
     queries_by_size,
 )
+from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import COLUMNS
 from rankwise.rankers.smooth.smoothrank import SmoothRank
+from rankwise.synthetic.lists import make_lists
 from tests.strategies import many_lists
 
 QUERIES = make_lists(60, documents=(2, 30), features=4, grades=3, random_state=2)
@@ -328,7 +328,7 @@ def test_the_figures_of_the_page_are_there():
 
 
 def test_the_sizes_of_ohsumed_are_those_of_the_page(data_folder):
-    from rankwise.data.folds import read_folds
+    from rankwise.io.folds import read_folds
 
     tests = Queries.concat([fold.test for fold in read_folds(data_folder / "ohsumed")])
     kept = json.loads(experiment.NUMBERS.read_text())["analysis_query_sizes"]

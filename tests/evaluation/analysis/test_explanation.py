@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers._base import Ranker, registered
 
 LISTS = rw.make_lists(40, documents=(3, 9), features=5, random_state=4)
@@ -105,7 +105,7 @@ def test_documents_are_named_by_row_or_id():
     plain = rw.explain(model, np.asarray(QUERY.X), 2, 0)
     assert (plain.a, plain.b) == ("row 2", "row 0")
     np.testing.assert_array_equal(plain.contribution, rw.explain(model, LISTS[:1], 2, 0).contribution)
-    frame = rw.to_frame(LISTS[:1])[list(LISTS.feature_names)[::-1]]
+    frame = rw.io.to_frame(LISTS[:1])[list(LISTS.feature_names)[::-1]]
     np.testing.assert_array_equal(rw.explain(model, frame, 2, 0).contribution, plain.contribution)
 
 

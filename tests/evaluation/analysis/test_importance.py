@@ -7,8 +7,9 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
 
-from rankwise import AdaRank, Queries, RankBoost, RankwiseError, RidgeRanker, evaluate, make_lists
-from rankwise.evaluation.analysis.importance import losses_by_query, permutation_importance, weights_of
+from rankwise import AdaRank, Queries, RankBoost, RidgeRanker, evaluate, make_lists
+from rankwise.analysis.importance import losses_by_query, permutation_importance, weights_of
+from rankwise.errors import RankwiseError
 
 
 @pytest.fixture(scope="module")

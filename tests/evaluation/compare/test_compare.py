@@ -8,21 +8,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 
-from rankwise import (
-    AdaRank,
-    Fold,
-    Queries,
-    RidgeRanker,
-    SLAMPerceptron,
-    evaluate,
-    kfold,
-    make_lists,
-    select,
-    significance,
-    split,
-)
+from rankwise import AdaRank, Queries, RidgeRanker, SLAMPerceptron, evaluate, kfold, make_lists, significance, split
 from rankwise._api import compare
+from rankwise.evaluation import select
 from rankwise.evaluation.compare.select import all_names, combinations, grid_for
+from rankwise.io import Fold
 from rankwise.rankers._base import registered
 
 MEASURES = ["nDCG@5", "AP"]
@@ -321,7 +311,7 @@ def test_lightgbm_stops_by_the_validation_part(lists):
 
 
 def test_lightgbm_is_left_out_aloud_where_it_is_missing(lists, monkeypatch, capsys):
-    from rankwise import MissingExtraError
+    from rankwise.errors import MissingExtraError
     from rankwise.evaluation.compare import rankers as compare_rankers
 
     def missing(name):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
-from rankwise import DataError, Queries, RankwiseError, SLAMPerceptron, evaluate, kfold, make_lists
+from rankwise import Queries, SLAMPerceptron, evaluate, kfold, make_lists
+from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.compare.select import combinations, select
 
 

@@ -21,9 +21,9 @@ from experiments.coverage_winners import (
     false_ones,
     run_winners,
 )
-from rankwise import RankwiseError
 from rankwise._api import compare
-from rankwise.data.overlap import overlap
+from rankwise.errors import RankwiseError
+from rankwise.queries.overlap import overlap
 
 MEASURES = ["nDCG@5", "AP"]
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.statistics.intervals import caution, interval, mean, resampled_means
 
 measured = st.one_of(st.sampled_from([0.0, 0.5, 1.0, math.nan, -0.0]), st.floats(0, 1))

@@ -12,8 +12,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import Table
+from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.statistics.paired import paired_test
 from rankwise.evaluation.statistics.significance import correct, significance
 
@@ -370,8 +370,8 @@ def test_a_baseline_is_compared_with_every_other(three_rankers):
 
 
 def test_what_evaluate_returns_is_compared():
-    from rankwise.data.synthetic.lists import make_lists
     from rankwise.evaluation.evaluate import evaluate
+    from rankwise.synthetic.lists import make_lists
 
     lists = make_lists(60).with_weight(np.linspace(1, 2, 60))
     good, poor = (evaluate(lists, scores, ["nDCG@10", "AP"]) for scores in (lists.y, lists.X[:, 0]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import MissingExtraError, RankwiseError
+from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.rankers.auto import auto_ranker, families
 from rankwise.rankers.auto.choice import Difference, criterion, criterion_measures, judged
 from rankwise.rankers.committee import within_query_deviation

@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from rankwise.data.queries import Queries
 from rankwise.guarantees.bounds.training import adarank_certificate
 from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.adarank import AdaRank, boost
 from rankwise.rankers.boosting.candidates import RankedLists
 from tests.oracles.adarank import adarank, pessimistic_ndcg

@@ -8,9 +8,9 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import Interrupted, MeasureError, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import Interrupted, MeasureError, RankwiseError
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.adarank import AdaRank, Boosting
 from rankwise.rankers.boosting.candidates import RankedLists
 from tests.rankers.boosting.test_adarank import lists, same
@@ -171,7 +171,7 @@ def test_features_too_large_for_their_weight_are_refused():
 
 def test_ohsumed_comes_within_a_hundredth_of_the_published_means(data_folder):
     """LETOR 3.0 publishes .4496 (NDCG@10) for AdaRank on NDCG and .4487 (MAP) for AdaRank on MAP."""
-    folds = list(rw.read_folds(data_folder / "ohsumed"))
+    folds = list(rw.io.read_folds(data_folder / "ohsumed"))
     for measure, title, published in (("nDCG@10", "nDCG@10", 0.4496), ("AP", "AP", 0.4487)):
         found = []
         for fold in folds:

@@ -13,6 +13,7 @@ import pytest
 import rankwise as rw
 from rankwise import losses
 from rankwise._extras import install_command
+from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError
 from rankwise.losses.compute import PreparedLists, curvature_lists
 from rankwise.rankers.boosting import boosted, growing
 from rankwise.rankers.boosting.growing import TreeCurve, joined
@@ -148,7 +149,7 @@ def test_any_loss_can_be_boosted(loss):
 
 
 def test_a_loss_that_is_stationary_at_equal_scores_asks_for_a_start():
-    with pytest.raises(rw.RankwiseError, match=r"SmoothNDCG.* gradient of 0 where boosting starts.*start='ridge'"):
+    with pytest.raises(RankwiseError, match=r"SmoothNDCG.* gradient of 0 where boosting starts.*start='ridge'"):
         rw.BoostedRanker(loss=losses.SmoothNDCG(), **SMALL).fit(queries())
 
 
@@ -207,10 +208,10 @@ def test_missing_values_are_the_engine_s_own(tmp_path):
     assert model.score(holes) > rw.BoostedRanker(**SMALL).fit(lists).score(lists)
     model.save(tmp_path / "m.rankwise")
     np.testing.assert_array_equal(rw.load(tmp_path / "m.rankwise").predict(X), model.predict(holes))
-    with pytest.raises(rw.DataError, match="start="):
+    with pytest.raises(DataError, match="start="):
         rw.BoostedRanker(start="ridge", **SMALL).fit(holes)
     linear = rw.BoostedRanker(start="ridge", **SMALL).fit(lists)
-    with pytest.raises(rw.DataError, match="start="):
+    with pytest.raises(DataError, match="start="):
         linear.predict(X)
 
 
@@ -240,7 +241,7 @@ def test_additive_models_are_sums_of_shape_functions():
         total += np.array([table["adds"][place] for place in own])[np.searchsorted(ends, column)]
     np.testing.assert_allclose(total, model.predict(lists), rtol=1e-12, atol=1e-12)
     assert table.plot() is not None
-    with pytest.raises(rw.RankwiseError, match="shape functions exist if"):
+    with pytest.raises(RankwiseError, match="shape functions exist if"):
         _ = rw.BoostedRanker(**SMALL).fit(lists).shapes_
 
 
@@ -259,7 +260,7 @@ def test_categories_are_split_into_sets(tmp_path):
     np.testing.assert_array_equal(rw.load(tmp_path / "m.rankwise").predict(lists), model.predict(lists))
     for bad in (-1.0, 0.5):
         X[3, 0] = bad
-        with pytest.raises(rw.DataError, match=f"whole numbers from 0: found {bad:g} at row 3"):
+        with pytest.raises(DataError, match=f"whole numbers from 0: found {bad:g} at row 3"):
             rw.BoostedRanker(categorical_features=[0], **settings).fit(X, y, group=sizes)
 
 
@@ -319,7 +320,7 @@ def test_a_saved_model_scores_without_lightgbm(tmp_path):
         f"X = np.load({str(tmp_path / 'X.npy')!r})\n"
         "print(model.predict(X).tobytes().hex())\n"
         "try:\n    model.fit(X, np.zeros(len(X)), group=[len(X)])\n"
-        "except rw.MissingExtraError as error:\n    print(error)\n"
+        "except rw.errors.MissingExtraError as error:\n    print(error)\n"
     )
     told = subprocess.run([sys.executable, "-W", "ignore", "-c", run], capture_output=True, text=True, check=True)
     scores, sentence = told.stdout.splitlines()
@@ -356,7 +357,7 @@ def test_a_saved_model_scores_without_lightgbm(tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(given, message):
-    with pytest.raises(rw.RankwiseError, match=message) as error:
+    with pytest.raises(RankwiseError, match=message) as error:
         rw.BoostedRanker(**{**SMALL, **given}).fit(queries(10))
     assert "\n" not in str(error.value)
 
@@ -370,6 +371,6 @@ def test_copies_score_as_the_model_does_after_it_has_scored():
 
 
 def test_a_single_document_is_learned_from_without_fuss():
-    with pytest.warns(rw.NothingLearnedWarning):
+    with pytest.warns(NothingLearnedWarning):
         model = rw.BoostedRanker().fit(np.ones((1, 2)), [1], group=[1])
     assert model.predict(np.ones((1, 2))).tolist() == [0.0]

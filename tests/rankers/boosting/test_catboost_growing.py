@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise.errors import NothingLearnedWarning, RankwiseError
 from rankwise.rankers.boosting.growing import joined
 
 catboost = pytest.importorskip("catboost")
@@ -110,7 +111,7 @@ def test_a_saved_model_has_the_same_bits_and_needs_no_catboost(tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "catboost", None)
     loaded = rw.load(tmp_path / "model.rankwise")
     np.testing.assert_array_equal(loaded.predict(train.X), model.predict(train.X))
-    with pytest.raises(rw.RankwiseError, match=r"catboost is not installed; run pip install .*\[catboost\]'"):
+    with pytest.raises(RankwiseError, match=r"catboost is not installed; run pip install .*\[catboost\]'"):
         small().fit(train)
 
 
@@ -174,7 +175,7 @@ def test_where_nothing_can_be_learned_all_scores_are_equal(kind):
     if kind == "constant features":
         model = small().fit(train)
     else:
-        with pytest.warns(rw.NothingLearnedWarning):
+        with pytest.warns(NothingLearnedWarning):
             model = small().fit(train)
     assert len(np.unique(model.predict(queries().X))) == 1
 
@@ -203,9 +204,9 @@ def test_what_yetirank_cannot_do_is_a_clear_error():
         ({"depth": 17}, "depth"),
         ({"engine": "xgboost"}, "engine"),
     ):
-        with pytest.raises(rw.RankwiseError, match=message):
+        with pytest.raises(RankwiseError, match=message):
             small(**options).fit(train)
-    with pytest.raises(rw.RankwiseError, match="takes no document weights, because YetiRank weights queries alone"):
+    with pytest.raises(RankwiseError, match="takes no document weights, because YetiRank weights queries alone"):
         small().fit(train.X, train.y, group=[10] * 30, sample_weight=np.linspace(0.1, 1, 300))
 
 

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.rankers.boosting.catboost import _not_above
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import Interrupted, RankwiseError
 from rankwise._tables import Table
-from rankwise.data.queries import Queries
+from rankwise.errors import Interrupted, RankwiseError
+from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting import steps as _watched
 from rankwise.rankers.boosting.candidates import between
 from rankwise.rankers.boosting.frank import (
@@ -273,7 +273,7 @@ def test_no_other_rounds_are_kept_than_there_are(kept, tmp_path):
 
 def test_on_ohsumed_it_is_as_good_as_published(data_folder):
     """Five official folds, the round chosen on the validation part, the official evaluator's conventions."""
-    folds = list(rw.read_folds(data_folder / "ohsumed"))
+    folds = list(rw.io.read_folds(data_folder / "ohsumed"))
     scores = [FRank(rounds=25).fit(fold.train, validation=fold.validation).predict(fold.test) for fold in folds]
     tests = Queries.concat([fold.test for fold in folds])
     found = rw.evaluate(tests, np.concatenate(scores), ["nDCG@10", "AP"], like="letor").mean

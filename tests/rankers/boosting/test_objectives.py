@@ -15,6 +15,7 @@ from sklearn.base import clone
 import rankwise as rw
 from rankwise import losses
 from rankwise._kernels.jit import kernel
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import Loss, registered
 from rankwise.rankers._model_selection import mean_measure
 from rankwise.rankers.boosting.objectives import Derivatives, typical_slope
@@ -74,7 +75,7 @@ def test_the_gradient_is_that_of_the_weighted_sum_of_losses(loss):
     lists = queries(12, scattered=True, weighted=True)
     assert not lists.is_grouped
     scores = np.random.default_rng(1).normal(size=lists.n_documents)
-    gradient, second = rw.objective(loss, lists, rescale=False).derivatives(scores)
+    gradient, second = rw.boosting.objective(loss, lists, rescale=False).derivatives(scores)
     assert (second >= 0).all()
     step = 1e-5
     for row in range(0, lists.n_documents, 7):
@@ -88,7 +89,7 @@ def test_the_gradient_is_that_of_the_weighted_sum_of_losses(loss):
 
 def test_draws_held_fixed_give_the_gradient_of_a_function():
     lists = queries(12, scattered=True, weighted=True)
-    made = rw.objective(losses.StochasticNDCG(), lists, rescale=False)
+    made = rw.boosting.objective(losses.StochasticNDCG(), lists, rescale=False)
     scores, step = np.random.default_rng(1).normal(size=lists.n_documents), 1e-5
     gradient, second = made.derivatives(scores, iteration=3)
     for row in range(0, lists.n_documents, 7):
@@ -105,8 +106,8 @@ def test_draws_held_fixed_give_the_gradient_of_a_function():
 def test_rescaling_is_a_common_factor_that_gives_curvatures_a_mean_of_one(loss):
     lists = queries(20)
     scores = np.random.default_rng(1).normal(size=lists.n_documents)
-    plain = rw.objective(loss, lists, rescale=False).derivatives(scores)
-    gradient, second = rw.objective(loss, lists).derivatives(scores)
+    plain = rw.boosting.objective(loss, lists, rescale=False).derivatives(scores)
+    gradient, second = rw.boosting.objective(loss, lists).derivatives(scores)
     assert (second > 0).all()
     assert second[plain[1] > 0].mean() == pytest.approx(1.0, rel=1e-6)
     factor = np.count_nonzero(plain[1]) / plain[1].sum()
@@ -115,7 +116,7 @@ def test_rescaling_is_a_common_factor_that_gives_curvatures_a_mean_of_one(loss):
 
 def test_the_same_scores_give_the_same_derivatives_and_others_other_draws():
     lists = queries(20)
-    made = rw.objective(losses.StochasticNDCG(draws=1), lists)
+    made = rw.boosting.objective(losses.StochasticNDCG(draws=1), lists)
     scores = np.random.default_rng(1).normal(size=lists.n_documents)
     np.testing.assert_array_equal(made.derivatives(scores)[0], made.derivatives(scores)[0])
     moved = np.nextafter(scores, np.inf)
@@ -129,8 +130,8 @@ def test_document_weights_are_those_of_the_loss_or_factors(loss):
     weight = np.random.default_rng(2).integers(1, 4, lists.n_documents) / 2
     weighted = lists.with_document_weight(weight)
     scores = np.random.default_rng(1).normal(size=lists.n_documents)
-    gradient, second = rw.objective(loss, weighted, rescale=False).derivatives(scores, 0)
-    plain = rw.objective(loss, lists, rescale=False).derivatives(scores, 0)
+    gradient, second = rw.boosting.objective(loss, weighted, rescale=False).derivatives(scores, 0)
+    plain = rw.boosting.objective(loss, lists, rescale=False).derivatives(scores, 0)
     if not loss.document_weights:
         np.testing.assert_allclose(gradient, plain[0] * weight)
         np.testing.assert_allclose(second, plain[1] * weight)
@@ -161,14 +162,16 @@ def test_every_loss_trains_lightgbm(loss):
     lists = queries(80)
     start = lists.X[:, 0].copy()  # a smoothed measure is stationary at equal scores
     data = lightgbm.Dataset(lists.X, lists.y, init_score=start)
-    booster = lightgbm.train({"objective": rw.objective(loss, lists), "learning_rate": 0.05, **QUIET}, data, 15)
+    booster = lightgbm.train(
+        {"objective": rw.boosting.objective(loss, lists), "learning_rate": 0.05, **QUIET}, data, 15
+    )
     assert total(loss, lists, start + booster.predict(lists.X, raw_score=True)) < 0.99 * total(loss, lists, start)
 
 
 @pytest.mark.parametrize("loss", [losses.StochasticNDCG(), losses.ListNet(), MyExponential()], ids=repr)
 def test_losses_train_xgboost(loss):
     lists = queries(80, scattered=True)
-    made = rw.objective(loss, lists, engine="xgboost")
+    made = rw.boosting.objective(loss, lists, engine="xgboost")
     params = {"max_depth": 3, "nthread": 1, "disable_default_eval_metric": 1}
     booster = xgboost.train(params, xgboost.DMatrix(lists.X, lists.y), 15, obj=made)
     assert mean_measure(lists, booster.predict(xgboost.DMatrix(lists.X)).astype(float), rw.measures.parse("nDCG")) > 0.8
@@ -176,7 +179,7 @@ def test_losses_train_xgboost(loss):
 
 def test_the_classes_for_scikit_learn_take_the_same_callable():
     lists = queries(80)
-    made = rw.objective(losses.PairLogistic(), lists)
+    made = rw.boosting.objective(losses.PairLogistic(), lists)
     ranker = lightgbm.LGBMRanker(objective=made, n_estimators=10, n_jobs=1, verbosity=-1)
     scores = clone(ranker).fit(lists.X, lists.y, group=lists.sizes).predict(lists.X)
     again = clone(ranker).fit(lists.X, lists.y, group=lists.sizes).predict(lists.X)
@@ -199,7 +202,7 @@ def test_queries_are_never_lost_whatever_the_order_of_the_rows():
     )
     trained = []
     for lists in (grouped, scattered):
-        params = {"objective": rw.objective(losses.PairLogistic(), lists), **QUIET}
+        params = {"objective": rw.boosting.objective(losses.PairLogistic(), lists), **QUIET}
         trained.append(lightgbm.train(params, lightgbm.Dataset(lists.X, lists.y), 10).predict(grouped.X))
     np.testing.assert_allclose(trained[0], trained[1], rtol=1e-6, atol=1e-9)
 
@@ -209,38 +212,38 @@ def test_queries_are_never_lost_whatever_the_order_of_the_rows():
 
 def test_rows_that_are_not_those_of_the_queries_raise_an_error():
     lists, other = queries(30), queries(30, seed=1)
-    made = rw.objective(losses.ListNet(), lists)
+    made = rw.boosting.objective(losses.ListNet(), lists)
     params = {"objective": made, **QUIET}
-    with pytest.raises(rw.DataError, match=f"trains on {other.n_documents:,} rows: give it queries.X"):
+    with pytest.raises(DataError, match=f"trains on {other.n_documents:,} rows: give it queries.X"):
         lightgbm.train(params, lightgbm.Dataset(other.X, other.y), 2)
     y = lists.y.copy()
     y[3] += 1
-    with pytest.raises(rw.DataError, match=f"label at row 3 is {y[3]:g} where the queries have {lists.y[3]:g}"):
+    with pytest.raises(DataError, match=f"label at row 3 is {y[3]:g} where the queries have {lists.y[3]:g}"):
         lightgbm.train(params, lightgbm.Dataset(lists.X, y), 2)
-    with pytest.raises(rw.DataError, match="cross-validation cuts rows out"):
+    with pytest.raises(DataError, match="cross-validation cuts rows out"):
         lightgbm.cv(params, lightgbm.Dataset(lists.X, lists.y), 2, nfold=3, stratified=False)
-    with pytest.raises(rw.DataError, match="without labels"):
+    with pytest.raises(DataError, match="without labels"):
         made(np.zeros(0), np.zeros(lists.n_documents))
-    with pytest.raises(rw.DataError, match="not finite, nan"):
+    with pytest.raises(DataError, match="not finite, nan"):
         made(lists.y, np.full(lists.n_documents, np.nan))
 
 
 def test_what_cannot_be_served_is_refused_by_name():
     lists = queries(5)
-    with pytest.raises(rw.RankwiseError, match="CatBoost hands a custom objective blocks of rows, which cut queries"):
-        rw.objective(losses.ListNet(), lists, engine="catboost")
-    with pytest.raises(rw.RankwiseError, match=r"engine is .*lightgbm.*found 'sklearn'"):
-        rw.objective(losses.ListNet(), lists, engine="sklearn")
-    with pytest.raises(rw.RankwiseError, match=r"takes a loss of rankwise.losses: found 'lambdarank'"):
-        rw.objective("lambdarank", lists)
-    with pytest.raises(rw.DataError, match="objective"):
-        rw.objective(losses.ListNet(), lists.X)
-    with pytest.raises(rw.DataError, match="labels"):
-        rw.objective(losses.ListNet(), lists.with_labels(None))
-    with pytest.raises(rw.DataError, match="labels"):
-        rw.eval_metric("AP", lists.with_labels(None))
-    with pytest.raises(rw.RankwiseError, match="engine is"):
-        rw.eval_metric("AP", lists, engine="sklearn")
+    with pytest.raises(RankwiseError, match="CatBoost hands a custom objective blocks of rows, which cut queries"):
+        rw.boosting.objective(losses.ListNet(), lists, engine="catboost")
+    with pytest.raises(RankwiseError, match=r"engine is .*lightgbm.*found 'sklearn'"):
+        rw.boosting.objective(losses.ListNet(), lists, engine="sklearn")
+    with pytest.raises(RankwiseError, match=r"takes a loss of rankwise.losses: found 'lambdarank'"):
+        rw.boosting.objective("lambdarank", lists)
+    with pytest.raises(DataError, match="objective"):
+        rw.boosting.objective(losses.ListNet(), lists.X)
+    with pytest.raises(DataError, match="labels"):
+        rw.boosting.objective(losses.ListNet(), lists.with_labels(None))
+    with pytest.raises(DataError, match="labels"):
+        rw.boosting.eval_metric("AP", lists.with_labels(None))
+    with pytest.raises(RankwiseError, match="engine is"):
+        rw.boosting.eval_metric("AP", lists, engine="sklearn")
 
 
 # ---------------------------------------------------------------------------------------------------- evaluation
@@ -249,7 +252,7 @@ def test_what_cannot_be_served_is_refused_by_name():
 def test_lightgbm_stops_by_a_measure_of_the_package():
     train, held = queries(60), queries(40, seed=1)
     data = lightgbm.Dataset(train.X, train.y)
-    params = {"objective": rw.objective(losses.StochasticNDCG(), train), "learning_rate": 0.3, **QUIET}
+    params = {"objective": rw.boosting.objective(losses.StochasticNDCG(), train), "learning_rate": 0.3, **QUIET}
     found: dict[str, dict[str, list[float]]] = {}
     booster = lightgbm.train(
         params,
@@ -257,7 +260,7 @@ def test_lightgbm_stops_by_a_measure_of_the_package():
         60,
         valid_sets=[data, data.create_valid(held.X, held.y)],
         valid_names=["train", "held"],
-        feval=rw.eval_metric("AP", [train, held]),
+        feval=rw.boosting.eval_metric("AP", [train, held]),
         callbacks=[
             lightgbm.record_evaluation(found),
             lightgbm.early_stopping(5, first_metric_only=True, verbose=False),
@@ -276,8 +279,8 @@ def test_xgboost_minimises_one_minus_the_measure_without_being_told():
         {"nthread": 1, "disable_default_eval_metric": 1},
         xgboost.DMatrix(train.X, train.y),
         40,
-        obj=rw.objective(losses.ListNet(), train, engine="xgboost"),
-        custom_metric=rw.eval_metric("nDCG@10", held, engine="xgboost"),
+        obj=rw.boosting.objective(losses.ListNet(), train, engine="xgboost"),
+        custom_metric=rw.boosting.eval_metric("nDCG@10", held, engine="xgboost"),
         evals=[(xgboost.DMatrix(held.X, held.y), "held")],
         evals_result=found,
         early_stopping_rounds=5,
@@ -295,7 +298,11 @@ def test_catboost_maximises_the_measure():
     pools = [catboost.Pool(one.X, one.y, group_id=one.query_of_row) for one in (train, held)]
     params = {"loss_function": "YetiRank", "iterations": 15, "thread_count": 1, "verbose": False}
     model = catboost.CatBoost(
-        {**params, "allow_writing_files": False, "eval_metric": rw.eval_metric("nDCG@10", [train, held], "catboost")}
+        {
+            **params,
+            "allow_writing_files": False,
+            "eval_metric": rw.boosting.eval_metric("nDCG@10", [train, held], "catboost"),
+        }
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # CatBoost would rather compile the metric
@@ -306,7 +313,7 @@ def test_catboost_maximises_the_measure():
 
 
 def test_a_set_that_the_metric_does_not_know_raises_an_error():
-    metric = rw.eval_metric("AP", queries(20))
+    metric = rw.boosting.eval_metric("AP", queries(20))
     other = queries(20, seed=1)
-    with pytest.raises(rw.DataError, match=r"AP was made for .* rows, and the booster evaluates"):
+    with pytest.raises(DataError, match=r"AP was made for .* rows, and the booster evaluates"):
         metric(other.y, other.y)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import DataError, Interrupted, RankwiseError
 from rankwise._kernels.pairs import exponential_potentials
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, Interrupted, RankwiseError
+from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting import steps
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 from rankwise.rankers.boosting.steps import RankBoost
@@ -342,7 +342,7 @@ def test_the_history_draws_itself():
 
 def test_on_ohsumed_it_is_as_good_as_published(data_folder):
     """Five official folds, the round chosen on the validation part, the official evaluator's conventions."""
-    folds = list(rw.read_folds(data_folder / "ohsumed"))
+    folds = list(rw.io.read_folds(data_folder / "ohsumed"))
     scores = [RankBoost(rounds=60).fit(fold.train, validation=fold.validation).predict(fold.test) for fold in folds]
     tests = Queries.concat([fold.test for fold in folds])
     found = rw.evaluate(tests, np.concatenate(scores), ["nDCG@10", "AP"], like="letor").mean

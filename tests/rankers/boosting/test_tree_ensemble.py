@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
 from rankwise._store import StoreWriter, read_store
+from rankwise.errors import RankwiseError
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from tests.rankers.boosting.boosters import SETTINGS, booster, edge_rows, rows
 

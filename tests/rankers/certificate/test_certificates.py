@@ -11,17 +11,17 @@ from sklearn.base import clone
 import rankwise as rw
 from experiments import certificates
 from experiments.pages import read_block
-from rankwise._errors import RankwiseError
-from rankwise.data import fingerprints as fingerprint_module
-from rankwise.data.fingerprints import TrainingRecord, fingerprints
-from rankwise.data.folds import read_folds
-from rankwise.data.queries import Queries
-from rankwise.data.scaling import Scaler
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import Certificate, certificate_of
 from rankwise.guarantees.holdout.readings import Readings
+from rankwise.io.folds import read_folds
 from rankwise.losses import registered as known_losses
 from rankwise.losses.slam import SLAM
+from rankwise.queries import fingerprints as fingerprint_module
+from rankwise.queries.fingerprints import TrainingRecord, fingerprints
+from rankwise.queries.queries import Queries
+from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.certificate.claims import Constants, LossOnSample, uniform_claims

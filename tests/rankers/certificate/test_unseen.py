@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import DataWarning
-from rankwise.data.fingerprints import Seen, fingerprints
-from rankwise.data.queries import Queries
+from rankwise.errors import DataWarning
 from rankwise.guarantees.holdout.readings import Readings
+from rankwise.queries.fingerprints import Seen, fingerprints
+from rankwise.queries.queries import Queries
 from rankwise.rankers._fit_frame import warn_of_shared_queries
 from rankwise.rankers.linear.ridge import RidgeRanker
 

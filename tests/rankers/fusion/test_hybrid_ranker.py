@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers.fusion.hybrid_ranker import UNITS, around, grid
 
 
@@ -16,7 +16,7 @@ def mean_at(model, queries, weights):
 
 @pytest.fixture(scope="module")
 def queries():
-    return rw.make_hybrid(60, random_state=3)
+    return rw.synthetic.make_hybrid(60, random_state=3)
 
 
 @pytest.mark.parametrize("normalizer", ["min_max", "l2", "z_score", "rrf", "none"])
@@ -30,7 +30,7 @@ def test_two_weights_are_the_best_of_all_hundredths_and_the_nearest_to_equal(que
 
 
 def test_no_move_of_a_hundredth_improves_three_weights():
-    queries = rw.make_hybrid(60, columns=3, random_state=4)
+    queries = rw.synthetic.make_hybrid(60, columns=3, random_state=4)
     model = rw.HybridRanker(bootstrap=0).fit(queries)
     best = model.score(queries)
     assert best == pytest.approx(mean_at(model, queries, model.weights_))
@@ -60,7 +60,7 @@ def test_of_many_columns_the_six_best_share_the_weight():
 
 
 def test_columns_that_rank_alike_share_the_weight_equally():
-    one = rw.make_hybrid(30, columns=1, random_state=5)
+    one = rw.synthetic.make_hybrid(30, columns=1, random_state=5)
     twice = rw.Queries.from_arrays(np.hstack([one.X, one.X]), one.y, qid=one.query_of_row, missing="keep")
     assert rw.HybridRanker(bootstrap=0).fit(twice).weights_.tolist() == [0.5, 0.5]
 
@@ -129,7 +129,7 @@ def test_a_query_is_scored_the_same_alone_among_others_and_by_a_scorer(queries):
 
 
 def test_learned_weights_beat_equal_weights_and_rank_fusion_on_held_out_queries():
-    queries = rw.make_hybrid(500, random_state=6)
+    queries = rw.synthetic.make_hybrid(500, random_state=6)
     train, test = queries[:200], queries[200:]
     models = {
         "learned": rw.HybridRanker(engine="opensearch", bootstrap=0),

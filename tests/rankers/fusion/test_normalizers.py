@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers.fusion.normalizers import OPENSEARCH_FLOOR, RULES, Fusion
 
 scores = st.one_of(st.none(), st.floats(0, 100, width=32), st.sampled_from([0.0, 1.0, 2.5]))

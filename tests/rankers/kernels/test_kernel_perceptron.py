@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
+from rankwise.queries.queries import Queries
 from rankwise.rankers.online.kernel_perceptron import KernelPerceptron
 from tests.rankers.online.test_streams import lists, run
 
@@ -77,7 +77,7 @@ def test_the_compiled_rounds_are_the_plain_ones(kernel, budget, removal, update)
 
 @pytest.mark.parametrize(("update", "kind"), [("slam", rw.SLAMPerceptron), ("max_pair", rw.MaxPairPerceptron)])
 def test_a_linear_kernel_without_removal_is_the_linear_perceptron(update, kind):
-    stream = rw.separable_stream(200, documents=6, features=4, random_state=3)
+    stream = rw.synthetic.separable_stream(200, documents=6, features=4, random_state=3)
     linear = kind("nDCG").partial_fit(stream)
     stored = KernelPerceptron("nDCG", kernel="linear", budget=3000, update=update).partial_fit(stream)
     assert stored.ledger_.mistakes == linear.ledger_.mistakes
@@ -90,7 +90,7 @@ def test_a_linear_kernel_without_removal_is_the_linear_perceptron(update, kind):
 def test_mapped_features_are_those_of_a_linear_perceptron_on_them():
     queries = lists(50)
     model = KernelPerceptron("AP", gamma=0.5, map=16, random_state=4).fit(queries)
-    mapped = queries.map_features(rw.FourierFeatures(0.5, 16, random_state=4).fit_transform)
+    mapped = queries.map_features(rw.features.FourierFeatures(0.5, 16, random_state=4).fit_transform)
     linear = rw.SLAMPerceptron("AP").fit(mapped)
     np.testing.assert_array_equal(model.state_.w, linear.coef_)
     np.testing.assert_array_equal(model.predict(queries), linear.predict(mapped))
@@ -120,7 +120,7 @@ def test_small_blocks_of_mapped_rounds_change_no_bit(monkeypatch):
 )
 @settings(max_examples=40, deadline=None)
 def test_until_a_removal_no_separable_stream_exceeds_the_bounds(seed, margin, grades, update, measure):
-    stream = rw.kernel_stream(150, documents=(1, 6), grades=grades, margin=margin, random_state=seed)
+    stream = rw.synthetic.kernel_stream(150, documents=(1, 6), grades=grades, margin=margin, random_state=seed)
     model = KernelPerceptron(measure, gamma=stream.gamma, budget=2000, update=update).partial_fit(stream)
     ledger = model.ledger_
     assert ledger.removed == 0
@@ -141,7 +141,7 @@ def test_until_a_removal_no_separable_stream_exceeds_the_bounds(seed, margin, gr
 
 
 def test_after_a_removal_no_bound_is_given_and_one_sentence_says_so():
-    stream = rw.kernel_stream(300)
+    stream = rw.synthetic.kernel_stream(300)
     model = KernelPerceptron(gamma=stream.gamma, budget=10).partial_fit(stream)
     assert model.ledger_.removed > 0
     for asked in ({"gamma": 0.05}, {"queries": stream.queries()}):
@@ -155,7 +155,7 @@ def test_after_a_removal_no_bound_is_given_and_one_sentence_says_so():
 
 
 def test_certificates_name_the_space():
-    queries = rw.kernel_stream(100).queries()
+    queries = rw.synthetic.kernel_stream(100).queries()
     mapped = KernelPerceptron(gamma=4.0, map=32).fit(queries).certificate(queries, longest=8)
     assert any("against the best w in that space" in note for note in mapped.notes)
     assert [row for row in mapped.rows if row.terms.get("radius") == 1.0]
@@ -219,7 +219,7 @@ def traced_peak(model, stream, first, last):
 @pytest.mark.parametrize("settings", [{"budget": 50}, {"map": 32}], ids=str)
 def test_a_million_rounds_keep_a_state_of_the_same_size(settings):
     """What grows is what every online ranker keeps per query: 2 bytes in the ledger, 24 of fingerprints."""
-    stream = rw.kernel_stream(1_000_000, documents=3, angle=1e-3)
+    stream = rw.synthetic.kernel_stream(1_000_000, documents=3, angle=1e-3)
     model = KernelPerceptron("nDCG@1", gamma=stream.gamma, **settings)
     traced_peak(model, stream, 0, 20_000)
     sizes = [array.nbytes for array in vars(model.state_).values()]
@@ -235,7 +235,9 @@ def test_a_million_rounds_keep_a_state_of_the_same_size(settings):
 
 @pytest.mark.parametrize("angle", [0.0, 0.01])
 def test_the_hidden_function_separates_every_query_by_the_margin(angle):
-    stream = rw.kernel_stream(400, documents=(1, 9), grades=4, features=3, margin=0.03, angle=angle, random_state=5)
+    stream = rw.synthetic.kernel_stream(
+        400, documents=(1, 9), grades=4, features=3, margin=0.03, angle=angle, random_state=5
+    )
     for t, query in enumerate(stream):
         best = stream.comparator(query.X, t)
         assert np.abs(best).max() <= 1 + 1e-12, "no document is longer than 1 in the space of the kernel"
@@ -247,15 +249,15 @@ def test_the_hidden_function_separates_every_query_by_the_margin(angle):
 
 
 def test_a_stream_has_the_same_bits_however_it_is_read(monkeypatch):
-    monkeypatch.setattr("rankwise.data.synthetic.kernel_streams._BLOCK_DOCUMENTS", 100)
-    stream = rw.kernel_stream(60, documents=(2, 5))
+    monkeypatch.setattr("rankwise.synthetic.kernel_streams._BLOCK_DOCUMENTS", 100)
+    stream = rw.synthetic.kernel_stream(60, documents=(2, 5))
     whole = stream.queries()
     assert len(stream) == len(whole) == 60
     for first in (0, 1, 19, 20, 59, 60):
         parts = list(stream.blocks(first=first))
         if parts:
             np.testing.assert_array_equal(Queries.concat(parts).X, whole[first:].X)
-    longer = rw.kernel_stream(90, documents=(2, 5)).queries()
+    longer = rw.synthetic.kernel_stream(90, documents=(2, 5)).queries()
     np.testing.assert_array_equal(longer[:60].X, whole.X)
     np.testing.assert_array_equal(longer[:60].y, whole.y)
 
@@ -274,4 +276,4 @@ def test_a_stream_has_the_same_bits_however_it_is_read(monkeypatch):
 )
 def test_streams_that_cannot_be_are_refused(given, found):
     with pytest.raises(RankwiseError, match=found):
-        rw.kernel_stream(10, **given)
+        rw.synthetic.kernel_stream(10, **given)

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardScaler
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers import mapped
 from rankwise.rankers.linear.ridge import balanced_weights
 from tests.rankers.test_every_ranker import lists
@@ -24,9 +24,9 @@ MAPS = {
     "PolynomialCountSketch": PolynomialCountSketch(n_components=16, random_state=0),
     "SplineTransformer": SplineTransformer(n_knots=4, degree=2),
     "KBinsDiscretizer": KBinsDiscretizer(3, strategy="uniform"),
-    "a pipeline": make_pipeline(StandardScaler(), rw.FourierFeatures(0.2, 16)),
-    "FourierFeatures": rw.FourierFeatures(0.2, 16),
-    "KernelPCAMap": rw.KernelPCAMap("poly", degree=2),
+    "a pipeline": make_pipeline(StandardScaler(), rw.features.FourierFeatures(0.2, 16)),
+    "FourierFeatures": rw.features.FourierFeatures(0.2, 16),
+    "KernelPCAMap": rw.features.KernelPCAMap("poly", degree=2),
 }
 over_maps = pytest.mark.parametrize("name", MAPS)
 
@@ -50,7 +50,7 @@ def test_the_kernel_pca_map_under_a_ridge_is_the_dual_kernel_ridge(kernel, balan
     weight = balanced_weights([queries])[0] if balanced else np.ones(queries.n_documents)
     expected = dual_ridge(KERNELS[kernel], queries, other, 0.4, weight)
     ridge = rw.RidgeRanker(alpha=0.4, scale="none", balanced=balanced)
-    exact = rw.MappedRanker(rw.KernelPCAMap(kernel, 0.3, 2, 0.7), ridge).fit(queries)
+    exact = rw.MappedRanker(rw.features.KernelPCAMap(kernel, 0.3, 2, 0.7), ridge).fit(queries)
     np.testing.assert_allclose(exact.predict(other), expected, rtol=0, atol=1e-8)
     landmarks = Nystroem(kernel=kernel, n_components=queries.n_documents, random_state=0)
     landmarks.set_params(**({} if kernel == "linear" else {"gamma": 0.3}))
@@ -61,7 +61,7 @@ def test_the_kernel_pca_map_under_a_ridge_is_the_dual_kernel_ridge(kernel, balan
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_products_of_mapped_documents_are_kernels(kernel):
-    X, map_ = lists().X, rw.KernelPCAMap(kernel, 0.3, 2, 0.7)
+    X, map_ = lists().X, rw.features.KernelPCAMap(kernel, 0.3, 2, 0.7)
     z = map_.fit_transform(X)
     np.testing.assert_allclose(z @ z.T, KERNELS[kernel](X, X), rtol=0, atol=1e-9)
     np.testing.assert_allclose(map_.transform(X[:3]), z[:3], rtol=0, atol=1e-12)
@@ -69,10 +69,10 @@ def test_products_of_mapped_documents_are_kernels(kernel):
 
 def test_fourier_features_have_norm_one_and_products_near_the_kernel():
     X = lists(features=5).X
-    z = rw.FourierFeatures(0.3, 8192, random_state=1).fit_transform(X)
+    z = rw.features.FourierFeatures(0.3, 8192, random_state=1).fit_transform(X)
     np.testing.assert_allclose((z * z).sum(axis=1), 1.0, rtol=1e-14)
     np.testing.assert_allclose(z @ z.T, KERNELS["rbf"](X, X), rtol=0, atol=6 / np.sqrt(8192))
-    small = rw.FourierFeatures(0.3, 32, random_state=1).fit(X)
+    small = rw.features.FourierFeatures(0.3, 32, random_state=1).fit(X)
     np.testing.assert_array_equal(small.transform(X)[4:5], small.transform(X[4:5]))
     np.testing.assert_array_equal(small.transform(X.astype("f4").astype("f8")), small.transform(X.astype("f4")))
     assert len(small.get_feature_names_out()) == 32
@@ -81,12 +81,12 @@ def test_fourier_features_have_norm_one_and_products_near_the_kernel():
 @pytest.mark.parametrize(
     ("made", "found"),
     [
-        (lambda: rw.FourierFeatures(n_features=7), "n_features is even"),
-        (lambda: rw.FourierFeatures(gamma=0.0), "gamma is a number above 0"),
-        (lambda: rw.FourierFeatures(gamma=float("nan")), "gamma is a number above 0"),
-        (lambda: rw.KernelPCAMap("sigmoid"), "kernel is one of 'rbf', 'linear', 'poly'"),
-        (lambda: rw.KernelPCAMap("poly", coef0=-1.0), "coef0 is a number of 0 or more"),
-        (lambda: rw.KernelPCAMap("poly", degree=0), "degree is a whole number"),
+        (lambda: rw.features.FourierFeatures(n_features=7), "n_features is even"),
+        (lambda: rw.features.FourierFeatures(gamma=0.0), "gamma is a number above 0"),
+        (lambda: rw.features.FourierFeatures(gamma=float("nan")), "gamma is a number above 0"),
+        (lambda: rw.features.KernelPCAMap("sigmoid"), "kernel is one of 'rbf', 'linear', 'poly'"),
+        (lambda: rw.features.KernelPCAMap("poly", coef0=-1.0), "coef0 is a number of 0 or more"),
+        (lambda: rw.features.KernelPCAMap("poly", degree=0), "degree is a whole number"),
     ],
 )
 def test_maps_that_cannot_be_are_refused(made, found):
@@ -95,15 +95,15 @@ def test_maps_that_cannot_be_are_refused(made, found):
 
 
 def test_maps_refuse_what_they_cannot_map(monkeypatch):
-    map_ = rw.KernelPCAMap().fit(np.eye(3))
+    map_ = rw.features.KernelPCAMap().fit(np.eye(3))
     with pytest.raises(DataError, match="fitted on 3 features: found 2"):
         map_.transform(np.eye(2))
     with pytest.raises(DataError, match="row 1, feature 0"):
         map_.transform([[0.0, 0, 0], [np.nan, 0, 0]])
     with pytest.raises(RankwiseError, match="not fitted yet"):
-        rw.FourierFeatures().transform(np.eye(3))
+        rw.features.FourierFeatures().transform(np.eye(3))
     with pytest.raises(DataError, match="overflows at row 0"):
-        rw.KernelPCAMap("poly").fit(np.full((2, 2), 1e200))
+        rw.features.KernelPCAMap("poly").fit(np.full((2, 2), 1e200))
     monkeypatch.setattr("rankwise.features.kernel_maps._MOST_DOCUMENTS", 2)
     with pytest.raises(RankwiseError, match="Nystroem"):
         map_.fit(np.eye(3))
@@ -132,12 +132,12 @@ def test_a_mapped_row_has_the_same_bits_wherever_it_stands(name, tmp_path):
 
 
 def test_above_the_limit_the_mapped_features_are_in_a_file(monkeypatch):
-    monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 512)
+    monkeypatch.setattr("rankwise.queries.checks.BLOCK_VALUES", 512)
     queries, seen = lists(60), []
     original = mapped.RowMap.queries
     monkeypatch.setattr(mapped.RowMap, "queries", lambda *given: seen.append(original(*given)) or seen[-1])
-    plain = rw.MappedRanker(rw.FourierFeatures(n_features=16)).fit(queries)
-    filed = rw.MappedRanker(rw.FourierFeatures(n_features=16), memory_limit=1000).fit(queries)
+    plain = rw.MappedRanker(rw.features.FourierFeatures(n_features=16)).fit(queries)
+    filed = rw.MappedRanker(rw.features.FourierFeatures(n_features=16), memory_limit=1000).fit(queries)
     assert [isinstance(one.X.base, np.memmap) or isinstance(one.X, np.memmap) for one in seen] == [False, True]
     np.testing.assert_array_equal(plain.predict(queries), filed.predict(queries))
     np.testing.assert_array_equal(seen[0].X, seen[1].X)
@@ -193,7 +193,7 @@ def test_a_transformer_of_ones_own_learns_and_cannot_be_saved(tmp_path):
 
 def test_a_fixed_map_has_uniform_bounds_with_its_own_radius():
     train, held = lists(40), lists(30, seed=7)
-    model = rw.MappedRanker(rw.FourierFeatures(0.2, 32), rw.RidgeRanker(alpha=1.0)).fit(train)
+    model = rw.MappedRanker(rw.features.FourierFeatures(0.2, 32), rw.RidgeRanker(alpha=1.0)).fit(train)
     found = model.certificate(train, held, longest=10)
     uniform = [row for row in found.rows if "measured_radius" in row.terms]
     assert uniform
@@ -227,7 +227,7 @@ def test_the_measure_of_the_ranker_holds_unless_another_one_is_given():
 @pytest.mark.parametrize(
     "model",
     [
-        rw.MappedRanker(rw.FourierFeatures(0.3, 32), rw.RidgeRanker(alpha=1.0)),
+        rw.MappedRanker(rw.features.FourierFeatures(0.3, 32), rw.RidgeRanker(alpha=1.0)),
         rw.KernelPerceptron(gamma=0.3, map=16),
     ],
     ids=lambda model: model.name,

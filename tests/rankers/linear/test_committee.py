@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
+from rankwise.queries.queries import Queries
 from rankwise.rankers import _model_selection
 from rankwise.rankers.linear.committee import JUDGED, MEMBERS, SELECTED_BY, TARGETS, RidgeCommittee, committee_targets
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
@@ -170,5 +171,5 @@ def test_a_saved_model_has_the_same_bits_and_tables(tmp_path):
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):
-    with pytest.raises(rw.RankwiseError, match=sentence):
+    with pytest.raises(RankwiseError, match=sentence):
         RidgeCommittee(**wrong).fit(lists())

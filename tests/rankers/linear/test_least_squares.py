@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.chunks import row_blocks, scale_factors
-from rankwise.data.queries import Queries
-from rankwise.data.scaling import Scaler
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries.chunks import row_blocks, scale_factors
+from rankwise.queries.queries import Queries
+from rankwise.queries.scaling import Scaler
 from rankwise.rankers.linear import least_squares
 from rankwise.rankers.linear.least_squares import (
     Moments,
@@ -227,7 +227,7 @@ def test_parts_add_up(problem, intercept):
 @pytest.mark.parametrize("block", [7, 40, 10_000])
 @over_both_intercepts
 def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, intercept, monkeypatch):
-    monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", block)
+    monkeypatch.setattr("rankwise.queries.checks.BLOCK_VALUES", block)
     monkeypatch.setattr(least_squares, "_FEWEST", 1)
     monkeypatch.setattr(least_squares, "_MOST", block)
     queries = lists(2)
@@ -248,7 +248,7 @@ def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, intercept,
 
 
 def test_blocks_hold_every_row_of_the_lists_once_and_in_their_order(monkeypatch):
-    monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 12)
+    monkeypatch.setattr("rankwise.queries.checks.BLOCK_VALUES", 12)
     queries, _ = scattered(lists(3))
     np.testing.assert_array_equal(np.concatenate(list(row_blocks(queries))), queries.rows)
     chosen = np.array([2, 5, 6, 11])

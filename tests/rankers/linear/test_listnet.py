@@ -12,8 +12,8 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import FileFormatError, Interrupted, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import FileFormatError, Interrupted, RankwiseError
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.listnet import ALPHAS, ListNet
 from tests.rankers import test_every_ranker as every
 from tests.rankers.test_saved import rewritten, saved

@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise import LossRanker, RankwiseError, losses
+from rankwise import LossRanker, losses
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import registered
 from tests.rankers.linear.test_regularised import risk, small, terms
 from tests.solvers.batch.test_bundle import least_by_slacks

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses.compute import LossOverLists
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.loss_ranker import ALPHAS, NothingLearnedWarning
 from rankwise.rankers.linear.presets import MaxPairRanker, RankSVM, SLAMRanker, StructuredNDCG, SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker
@@ -643,7 +643,7 @@ def test_a_center_for_other_features_is_refused():
 
 def test_the_weights_of_svm_rank_are_found_again(data_folder):
     """Its scores of a test part of OHSUMED, made by C = 0.01, are those of the sum over pairs with lambda = 100."""
-    fold = list(rw.read_folds(data_folder / "ohsumed"))[4]
+    fold = list(rw.io.read_folds(data_folder / "ohsumed"))[4]
     theirs = np.loadtxt(data_folder / "letor-evaluator" / "ohsumed-Fold5-test.scores.gz")
     model = RankSVM(per_pair=False, alpha=100.0, scale="none", tolerance=1e-5).fit(fold.train)
     ours = model.predict(fold.test)
@@ -656,7 +656,7 @@ def test_the_weights_of_svm_rank_are_found_again(data_folder):
     "ranker", [kind(prior_coef=None) for kind in (SLAMRanker, MaxPairRanker)] + [SLAMRanker("AP", prior_coef=None)]
 )
 def test_on_real_lists_weights_of_zero_are_best_for_losses_of_the_worst_documents(ranker, data_folder):
-    train = next(iter(rw.read_folds(data_folder / "ohsumed"))).train
+    train = next(iter(rw.io.read_folds(data_folder / "ohsumed"))).train
     with pytest.warns(NothingLearnedWarning):
         model = made(ranker, alpha=1e-7, tolerance=1e-6).fit(train)
     assert not model.coef_.any()

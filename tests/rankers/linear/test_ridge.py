@@ -6,9 +6,9 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
-from rankwise.data.fingerprints import fingerprints
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
+from rankwise.queries.fingerprints import fingerprints
+from rankwise.queries.queries import Queries
 from rankwise.rankers import _model_selection
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS, RidgeRanker
 

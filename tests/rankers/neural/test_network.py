@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses import PairLogistic
+from rankwise.queries.queries import Queries
 from rankwise.rankers.neural.network import AdamW, Layers, Network, Training, moments
 
 SHAPES = [(3, 4), (4, 4), (2, 5, 5), (3, 6, 2), (1, 1, 1, 1), (5, 3, 3, 3)]

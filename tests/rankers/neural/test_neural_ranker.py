@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import Interrupted, RankwiseError
 from rankwise._extras import install_command
+from rankwise.errors import Interrupted, RankwiseError
 from rankwise.losses import ListNet, PairLogistic, SmoothAP, SmoothNDCG
 from rankwise.rankers.neural.network import Network, Training
 
@@ -189,7 +189,7 @@ for ask in (
 ):
     try:
         ask()
-    except rw.MissingExtraError as error:
+    except rw.errors.MissingExtraError as error:
         print(error)
 """
     sentence = f"torch is not installed; run {install_command('torch')}"

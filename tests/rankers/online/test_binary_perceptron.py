@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers.online.binary_perceptron import BinaryPerceptron
 from tests.oracles.perceptrons import perceptron
 

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.printed_bounds import printed_003
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
-from rankwise.data.synthetic.streams import noisy_stream, separable_stream
+from rankwise.errors import RankwiseError
 from rankwise.guarantees import Adversary, play
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.guarantees.bounds.online import SEPARABLE
 from rankwise.losses import SLAM, MaxPair
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
+from rankwise.synthetic.streams import noisy_stream, separable_stream
 from tests.oracles import perceptrons as plain
 from tests.strategies import few
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers.online import rounds as rounds_module
 from rankwise.rankers.online.learner import LinearOnlineLearner
 from tests.rankers.online.test_streams import ONLINE, SETTINGS, lists, named, new, run

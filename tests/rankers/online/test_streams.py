@@ -8,17 +8,17 @@ import pandas as pd
 import pytest
 
 import rankwise as rw
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
-from rankwise.data.synthetic.streams import separable_stream
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import registered as losses
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 from rankwise.rankers._base import registered
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online import learner
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
+from rankwise.synthetic.streams import separable_stream
 
 ONLINE = [
     ranker.set_params(epochs=1, shuffle=False)

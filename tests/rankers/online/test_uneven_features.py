@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
+from rankwise.errors import DataWarning
 
 
 def uneven(seed=0, count=60):
@@ -19,7 +20,7 @@ def uneven(seed=0, count=60):
 @pytest.mark.parametrize("kind", [rw.SLAMPerceptron, rw.MaxPairPerceptron, rw.ListNet])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_w4_a_fit_on_uneven_features_warns_and_says_what_to_do(kind, method):
-    with pytest.warns(rw.DataWarning, match=r"clicks is [0-9,]+ times that of feature age; pass scale='standard'"):
+    with pytest.warns(DataWarning, match=r"clicks is [0-9,]+ times that of feature age; pass scale='standard'"):
         getattr(kind(), method)(uneven())
 
 
@@ -43,7 +44,7 @@ def test_w4_the_command_of_the_service_page_scales_by_itself(run, tmp_path, monk
     model = rw.load("news.rankwise")
     assert model.scale == "standard"
     held = uneven(seed=1)
-    with pytest.warns(rw.DataWarning):
+    with pytest.warns(DataWarning):
         raw = rw.SLAMPerceptron().fit(uneven())
     assert rw.evaluate(held, model).mean["nDCG@10"] > rw.evaluate(held, raw).mean["nDCG@10"] + 0.1
     code, _, err = run("train", "judged.txt", "-r", "SLAMPerceptron", "--scale", "none", "-o", "news.rankwise")

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import Interrupted, RankwiseError
-from rankwise.data.folds import read_folds
-from rankwise.data.queries import Queries
+from rankwise.errors import Interrupted, RankwiseError
+from rankwise.io.folds import read_folds
 from rankwise.losses.permutation import TypeTwo
 from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.queries import Queries
 from rankwise.rankers.permutation import permurank as _permutation_rounds
 from rankwise.rankers.permutation.list_orders import ListOrders
 from rankwise.rankers.permutation.permurank import PermuRank

@@ -5,11 +5,11 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import DataError, Interrupted, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, Interrupted, RankwiseError
 from rankwise.losses import NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
 from rankwise.rankers import _model_selection
 from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.linear.ridge import RidgeRanker

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.data.queries import Queries
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.smooth_ap import SmoothAP
 from rankwise.losses.smooth_ndcg import SmoothDCG1, SmoothNDCG, SmoothPrecision, SmoothRR
 from rankwise.losses.soft_rank import SoftRankNDCG
 from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.queries import Queries
 from rankwise.rankers.smooth.annealing import Annealing, at_sigma
 
 # soft indicators have their width in squared units of the scores, sigmoids and the softmax in the units themselves

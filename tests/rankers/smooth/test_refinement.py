@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import Interrupted, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import Interrupted, RankwiseError
 from rankwise.losses._base import smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import Pool, PooledSelection
 from rankwise.rankers.linear.committee import CommitteeProblems, RidgeCommittee
 from rankwise.rankers.smooth import refinement

@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
-from rankwise.data.chunks import scale_factors
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import smoothed
 from rankwise.losses.compute import LossOverLists
+from rankwise.queries.chunks import scale_factors
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import SIGMAS, Annealing
 from rankwise.rankers.smooth.smoothrank import ALPHAS, RIDGE_ALPHAS
@@ -304,7 +304,7 @@ def test_signs_that_the_signal_has_anyway_change_nothing_much():
 
 
 def test_on_real_lists_annealing_beats_its_start_on_the_training_part(data_folder):
-    fold = next(iter(rw.read_folds(data_folder / "ohsumed")))
+    fold = next(iter(rw.io.read_folds(data_folder / "ohsumed")))
     model = SmoothRank(alpha=0.01, scale="none").fit(fold.train, validation=fold.validation)
     assert model.score(fold.train) > mean(fold.train, model.start_, "nDCG@50") + 0.005
     assert model.path_["nDCG@50"][0] == model.score(fold.validation)

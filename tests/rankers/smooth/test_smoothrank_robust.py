@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 import rankwise as rw
 from experiments.landscape import landscape
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses.compute import LossOverLists
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.annealing import SIGMAS, score_unit
 from tests.rankers.smooth.test_smoothrank import QUICK, SmoothRank, lists, mean, same
@@ -69,7 +69,7 @@ def test_widths_follow_the_unit_of_the_starts_scores():
 
 def test_float32_is_read_where_it_stands_and_never_widened(tmp_path, monkeypatch):
     """A read-only map of a file, and no more memory than a few numbers a document beside a block of rows."""
-    monkeypatch.setattr("rankwise.data.checks.BLOCK_VALUES", 1 << 16)
+    monkeypatch.setattr("rankwise.queries.checks.BLOCK_VALUES", 1 << 16)
     rng = np.random.default_rng(22)
     X = rng.normal(size=(10_000, 200)).astype(np.float32)
     y = np.clip(np.rint(X[:, 0] + rng.normal(size=len(X))), 0, 2).astype(float)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair, PairHinge, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.solvers.batch import bundle as bundle_module

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.solvers.batch.descent import descend, within
 
 SOLVERS = ("cg", "lbfgs")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
+from rankwise.queries.queries import Queries
 from rankwise.solvers.batch.newton import Ridged, newton
 from rankwise.solvers.batch.risk import SquaredPairsOverLists
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.data.queries import Queries
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.pairwise_hinge import PairHinge
+from rankwise.queries.queries import Queries
 from rankwise.solvers.batch.risk import SquaredPairsOverLists
 from tests.strategies import many_lists
 

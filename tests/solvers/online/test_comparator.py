@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq, linprog
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.losses import SLAM
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.solvers.online.ledger import best_comparator, larger_root

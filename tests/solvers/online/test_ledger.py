@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import largest_radius
-from rankwise.data.queries import Queries
-from rankwise.data.synthetic.streams import separable_stream
+from rankwise.errors import RankwiseError
 from rankwise.guarantees import WeightFacts
 from rankwise.guarantees.bounds.online import COVERED, SEPARABLE
 from rankwise.losses import SLAM, PairHinge
 from rankwise.losses.compute import PreparedLists
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.online.online_ranker import OnlineRanker
 from rankwise.rankers.online.perceptron import MaxPairPerceptron, SLAMPerceptron
 from rankwise.solvers.online.ledger import Ledger
+from rankwise.synthetic.streams import separable_stream
 
 
 def lists(count=40, seed=0, weight=None):
@@ -296,4 +296,4 @@ def test_an_account_is_a_value_that_later_rounds_do_not_change():
     model.partial_fit(queries[20:]).partial_fit(queries)
     assert (str(account.table()), account.tally.counts.tobytes(), account.curve.points.tobytes()) == shown
     assert isinstance(account, Ledger)
-    assert rw.Ledger is Ledger
+    assert rw.guarantees.Ledger is Ledger

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses import SLAM, ListNet, MaxPair, PairHinge
 from rankwise.measures._base import parse
+from rankwise.queries.queries import Queries
 from rankwise.solvers.online.config import Curve, OnlineConfig, State, Tally
 from rankwise.solvers.online.loop import is_mistake, run_rounds
 from tests.oracles import perceptrons as plain

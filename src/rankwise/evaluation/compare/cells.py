@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
-from rankwise.data import checks
-from rankwise.data.fingerprints import Seen, fingerprints
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.compare.foreign import OnArrays
 from rankwise.evaluation.compare.keys import plain
 from rankwise.evaluation.compare.rankers import Fitted, Learner, takes_lists
 from rankwise.evaluation.compare.select import combinations, fit_apart
 from rankwise.measures._base import Measure, Vector
+from rankwise.queries import checks
+from rankwise.queries.fingerprints import Seen, fingerprints
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import mean_measure, mean_over_parts, parts_of
 

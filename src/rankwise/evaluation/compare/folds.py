@@ -14,21 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError
-from rankwise.data import checks
-from rankwise.data.anyfile import read_any
-from rankwise.data.checks import is_whole
-from rankwise.data.fingerprints import Seen
-from rankwise.data.folds import kfold, read_folds, split
-from rankwise.data.overlap import overlap
-from rankwise.data.queries import Queries
-from rankwise.data.tabular.rows import TableRows, as_queries, without_unjudged
+from rankwise.errors import DataError
 from rankwise.evaluation.files import read_scores
 from rankwise.features.builder import FeatureBuilder
 from rankwise.features.judged import built_by, new_builder, read_or_open
 from rankwise.features.roles import docids_of, labels_of
 from rankwise.features.table import RawTable, SelectedRows
+from rankwise.io.any_file import read_any
+from rankwise.io.folds import read_folds
+from rankwise.io.tables.rows import TableRows, as_queries, without_unjudged
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
+from rankwise.queries.checks import is_whole
+from rankwise.queries.fingerprints import Seen
+from rankwise.queries.folds import kfold, split
+from rankwise.queries.overlap import overlap
+from rankwise.queries.queries import Queries
 
 USUAL_FOLDS = 5
 _PARTS = ("train", "validation", "test")

@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise._errors import DataError, FileFormatError
 from rankwise._extras import require
 from rankwise._store import Store, StoreWriter
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, FileFormatError
 from rankwise.evaluation.compare.keys import plain
 from rankwise.measures._base import Vector, parse
 from rankwise.measures.ndcg import NDCG
+from rankwise.queries.queries import Queries
 from rankwise.rankers._foreign import fit_foreign, in_list_order, refuse_document_weights, row_weights
 
 KIND = "lambdarank trees"  # of files

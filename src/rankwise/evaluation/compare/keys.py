@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._version import __version__
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 
 # Parameters of our rankers that change no bit of what is learned.

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from rankwise._errors import DataError, MissingExtraError, RankwiseError
 from rankwise._extras import require
-from rankwise.data.anyfile import kind_of
+from rankwise.errors import DataError, MissingExtraError, RankwiseError
 from rankwise.evaluation.compare.foreign import OnArrays
 from rankwise.evaluation.compare.select import Grid, grid_for, ranker_called
+from rankwise.io.any_file import kind_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._foreign import takes

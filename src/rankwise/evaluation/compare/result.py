@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._errors import RankwiseError
 from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
 from rankwise._tables import Table
-from rankwise.data.fingerprints import Seen, fingerprints
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
 from rankwise.evaluation.compare.cells import Cell
 from rankwise.evaluation.compare.folds import FoldPart
@@ -27,6 +25,8 @@ from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
 from rankwise.guarantees.scope import HOLDOUT, Scope
 from rankwise.measures._base import Measure
+from rankwise.queries.fingerprints import Seen, fingerprints
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 
 if TYPE_CHECKING:

@@ -22,12 +22,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._progress import progress
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.evaluation.compare.cells import Cell, MemoryWatch, learn, score
 from rankwise.evaluation.compare.folds import FoldPart, FoldParts
 from rankwise.evaluation.compare.keys import code_of, described, fingerprint, key_of, plain, versions
@@ -38,6 +36,8 @@ from rankwise.evaluation.evaluate import evaluate
 from rankwise.evaluation.statistics.paired import Test, paired_test
 from rankwise.evaluation.statistics.significance import COLUMNS, Correction, correct, significance
 from rankwise.measures._base import Measure
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 
 

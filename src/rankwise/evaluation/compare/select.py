@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._errors import DataError, RankwiseError, did_you_mean
 from rankwise._progress import track
 from rankwise._tables import ShownAsFacts, Table
-from rankwise.data.folds import Fold
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError, did_you_mean
 from rankwise.evaluation.evaluate import Evaluation, evaluate
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.measures._base import Measure, Vector, parse
 from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
+from rankwise.queries.folds import Fold
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker, registered
 
 Grid = Mapping[str, Sequence[Any]]

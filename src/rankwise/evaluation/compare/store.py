@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import refusing, remove_parts
-from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._paths import path_of
 from rankwise._store import StoreWriter, open_store
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.compare.cells import Cell
 from rankwise.evaluation.compare.folds import FoldPart
 from rankwise.evaluation.compare.foreign import KIND as TREES

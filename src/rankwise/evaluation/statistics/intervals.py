@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise._errors import DataError, RankwiseError
-from rankwise.data import checks
-from rankwise.data.checks import as_weights
+from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
+from rankwise.queries.checks import as_weights
 
 How = Literal["bootstrap", "t"]
 

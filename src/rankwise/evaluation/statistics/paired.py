@@ -11,12 +11,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise._tables import ShownAsFacts
-from rankwise.data import checks
-from rankwise.data.checks import as_weights
+from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.evaluation.statistics.intervals import mean, standard_error
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
+from rankwise.queries.checks import as_weights
 
 Test = Literal["t", "randomisation", "wilcoxon", "sign"]
 Alternative = Literal["two-sided", "greater", "less"]

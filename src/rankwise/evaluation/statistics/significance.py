@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise._errors import DataError, RankwiseError, in_one_line
 from rankwise._tables import Table
+from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.evaluation.statistics.intervals import How, interval
 from rankwise.evaluation.statistics.paired import Alternative, Test, paired_test
 from rankwise.measures._base import Vector

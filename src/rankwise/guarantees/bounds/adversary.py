@@ -25,12 +25,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import ShownAsFacts
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import refuse_unless
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 
 Vector = NDArray[np.float64]
 

@@ -42,8 +42,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout.sequences import RHO, anytime_radius
 from rankwise.guarantees.scope import ANY_TIME, ITERATES, ROUNDS

@@ -38,7 +38,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.scope import TRAINING
 

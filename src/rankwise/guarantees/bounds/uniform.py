@@ -49,7 +49,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from rankwise._errors import RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import INDEPENDENT
 from rankwise.guarantees.scope import ERM, UNIFORM

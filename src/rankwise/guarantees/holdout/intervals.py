@@ -40,8 +40,8 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import ShownAsFacts
+from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees._bound import HasTerms, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout import betting
 from rankwise.guarantees.holdout.interval import Ends, Interval

@@ -56,7 +56,7 @@ class Readings:
         losses : array-like, shape (n_queries,)
             Losses; NaN where a query does not count.
         group : ndarray of int64, shape (n_queries,), default=None
-            Numbers of :func:`rankwise.data.overlap.same_content`: queries of one group have the same content. None
+            Numbers of :func:`rankwise.queries.overlap.same_content`: queries of one group have the same content. None
             means that all queries are distinct.
         seen : ndarray of bool, shape (n_queries,), default=None
             Whether the content of each query was seen in training.

@@ -33,8 +33,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._tables import ShownAsFacts
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
 from rankwise.guarantees.holdout.interval import Ends, Interval

@@ -8,13 +8,13 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import MissingExtraError, RankwiseError
 from rankwise._extras import require
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.queries import Queries
+from rankwise.errors import MissingExtraError, RankwiseError
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import MANY, parts_of
 from rankwise.rankers.auto.choice import Difference, choose, criterion_measures

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import weighted_mean
 
 Vector = NDArray[np.float64]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from rankwise._progress import progress
-from rankwise.data import checks
-from rankwise.data.concat import concat
-from rankwise.data.queries import Queries
+from rankwise.queries import checks
+from rankwise.queries.concat import concat
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.auto.choice import criterion, judged

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from rankwise._progress import progress
 from rankwise._tables import Table
-from rankwise.data.queries import Queries
 from rankwise.measures._base import Measure
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.auto.choice import Difference, criterion, judged

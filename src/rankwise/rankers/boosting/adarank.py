@@ -14,17 +14,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import MeasureError, RankwiseError
 from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.chunks import Scale, scale_factors
-from rankwise.data.queries import Queries
+from rankwise.errors import MeasureError, RankwiseError
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import DCG
+from rankwise.queries import checks
+from rankwise.queries.chunks import Scale, scale_factors
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._history import History, read_history
 from rankwise.rankers._model_selection import weighted_mean

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, PlottedTable
 from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.checks import Floats, Missing
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import StochasticNDCG
 from rankwise.losses._base import Loss
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
+from rankwise.queries import checks
+from rankwise.queries.checks import Floats, Missing
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._fit_frame import raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
@@ -69,7 +69,8 @@ class BoostedRanker(Ranker):
     loss : Loss, default=None
         What the trees minimise: any loss of :mod:`rankwise.losses`, or one of your own. None is
         :class:`~rankwise.losses.StochasticNDCG` with the gain, discount and cut-off of the measure where it is an
-        NDCG@k, and NDCG@10 otherwise. A loss without ``curvature`` has a constant one, see :func:`rankwise.objective`.
+        NDCG@k, and NDCG@10 otherwise. A loss without ``curvature`` has a constant one, see
+        :func:`rankwise.boosting.objective`.
     trees : int, default=1000
         The largest number of trees per seed.
     learning_rate : float, default=0.08

@@ -20,15 +20,15 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._errors import MeasureError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import compiled
 from rankwise._kernels.ragged import gather_columns, measure_columns
 from rankwise._kernels.thresholds import TOGETHER, even_gaps, fill_bins, sums_above, take_columns
-from rankwise.data.checks import Floats
-from rankwise.data.queries import Queries
+from rankwise.errors import MeasureError
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import KERNEL, PreparedMeasure
+from rankwise.queries.checks import Floats
+from rankwise.queries.queries import Queries
 
 Vector = NDArray[np.float64]
 Ints = NDArray[np.int64]

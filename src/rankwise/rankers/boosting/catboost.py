@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import FileFormatError, RankwiseError
 from rankwise._extras import require
 from rankwise._kernels import drive
 from rankwise._kernels.trees import ZERO
-from rankwise.data.queries import Queries
+from rankwise.errors import FileFormatError, RankwiseError
+from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.growing import LOOK, joined, no_trees
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble

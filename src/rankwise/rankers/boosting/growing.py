@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._extras import require
 from rankwise._kernels import drive
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses.compute import loss_lists
+from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.objectives import Derivatives, rescaled
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 

@@ -12,14 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._tables import ShownAsFacts
-from rankwise.data import checks
-from rankwise.data.checks import differing_weights
-from rankwise.data.queries import Queries, as_queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, curvature_lists, loss_lists
 from rankwise.measures._base import Measure, parse
+from rankwise.queries import checks
+from rankwise.queries.checks import differing_weights
+from rankwise.queries.queries import Queries, as_queries
 from rankwise.rankers._model_selection import mean_measure
 
 Vector = NDArray[np.float64]

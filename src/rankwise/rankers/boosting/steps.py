@@ -15,18 +15,18 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.pairs import exponential_potentials
 from rankwise._kernels.thresholds import add_step, score_steps
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.checks import Floats
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
+from rankwise.queries import checks
+from rankwise.queries.checks import Floats
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import weighted_mean

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
-from rankwise.data import checks
+from rankwise.errors import RankwiseError
+from rankwise.queries import checks
 
 if TYPE_CHECKING:
     from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble

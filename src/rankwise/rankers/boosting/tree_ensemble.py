@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.rows import linear_scores
 from rankwise._kernels.trees import (
@@ -25,8 +24,9 @@ from rankwise._kernels.trees import (
     score_on,
 )
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.checks import Floats
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries import checks
+from rankwise.queries.checks import Floats
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_files import read_lightgbm, read_xgboost
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import FileFormatError, RankwiseError
+from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN
 
 _VERSIONS = ("v3", "v4")

@@ -18,10 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import largest_radius
-from rankwise.data.overlap import same_content
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average
 from rankwise.guarantees.bounds.uniform import (
@@ -42,6 +40,8 @@ from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.overlap import same_content
+from rankwise.queries.queries import Queries
 from rankwise.rankers.certificate.holdout import Population, population_of
 from rankwise.solvers.online.ledger import Ledger
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankwise._errors import DataError
-from rankwise.data.fingerprints import Seen, TrainingRecord
-from rankwise.data.parts.parts import Parts
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
 from rankwise.guarantees.certificate import Certificate, Claim, certificate_of
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
+from rankwise.queries.fingerprints import Seen, TrainingRecord
+from rankwise.queries.parts.parts import Parts
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 from rankwise.rankers._fit_frame import digest_of
 from rankwise.rankers._passes import measured
 from rankwise.rankers.certificate.claims import (

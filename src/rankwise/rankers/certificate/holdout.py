@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
-from rankwise.data.chunks import Job
-from rankwise.data.fingerprints import Seen
-from rankwise.data.overlap import NOT_SEEN, overlap, same_content
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import Claim, holdout_claims
+from rankwise.queries.chunks import Job
+from rankwise.queries.fingerprints import Seen
+from rankwise.queries.overlap import NOT_SEEN, overlap, same_content
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rankwise._kernels.rows import largest_radius
-from rankwise.data.chunks import scale_factors
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.batch import rerm
 from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss
 from rankwise.guarantees.scope import OPTIMALITY_GAP, TRAINING
 from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.measures._base import Measure
+from rankwise.queries.chunks import scale_factors
 
 if TYPE_CHECKING:
     from rankwise.rankers.certificate.claims import Constants, ScoredSample

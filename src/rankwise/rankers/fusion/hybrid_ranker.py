@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, FAINT, PlottedTable
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.checks import Missing
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
+from rankwise.errors import DataError, RankwiseError
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
+from rankwise.queries import checks
+from rankwise.queries.checks import Missing
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.fusion.normalizers import Engine, Fusion, Normalizer, present
@@ -103,7 +103,7 @@ class HybridRanker(Ranker):
 
     Examples
     --------
-    >>> from rankwise import make_hybrid
+    >>> from rankwise.synthetic import make_hybrid
     >>> queries = make_hybrid(100, random_state=1)
     >>> model = HybridRanker(engine="opensearch", bootstrap=200).fit(queries)
     >>> float(model.weights_.sum())

@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.rows import linear_scores
-from rankwise.data import checks
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries import checks
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

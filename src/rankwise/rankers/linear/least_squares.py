@@ -20,10 +20,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.drive import one_blas_thread
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
+from rankwise.queries.queries import Queries
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers.linear.ridge import read_coef
 

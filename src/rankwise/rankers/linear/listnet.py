@@ -14,17 +14,17 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.data import checks
-from rankwise.data.chunks import Scale, scale_factors
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.losses.over_chunks import LossOfChunk
+from rankwise.queries import checks
+from rankwise.queries.chunks import Scale, scale_factors
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history

@@ -18,20 +18,20 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.checks import differing_weights
-from rankwise.data.chunks import radius_of, scale_factors
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import NothingLearnedWarning, RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.losses.pairwise_hinge import PairHinge
+from rankwise.queries import checks
+from rankwise.queries.checks import differing_weights
+from rankwise.queries.chunks import radius_of, scale_factors
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_frame import NothingLearnedWarning, as_numbers, raw_weights
+from rankwise.rankers._fit_frame import as_numbers, raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
     held_out,

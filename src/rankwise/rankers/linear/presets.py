@@ -11,12 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
-from rankwise.data import checks
-from rankwise.data.checks import differing_weights
-from rankwise.data.chunks import Job
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
@@ -24,6 +19,11 @@ from rankwise.losses.structured import SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge
 from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
+from rankwise.queries import checks
+from rankwise.queries.checks import differing_weights
+from rankwise.queries.chunks import Job
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 from rankwise.rankers.linear.loss_ranker import RegularisedRanker
 from rankwise.solvers.batch.risk import mean_share
 

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._store import Store
-from rankwise.data.checks import differing_weights
-from rankwise.data.chunks import Extremes, Job, scale_factors
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
+from rankwise.queries.checks import differing_weights
+from rankwise.queries.chunks import Extremes, Job, scale_factors
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out

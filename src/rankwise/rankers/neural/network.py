@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import add_moments, network_scores
-from rankwise.data.checks import Floats
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
+from rankwise.queries.checks import Floats
+from rankwise.queries.queries import Queries
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[Any]

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.checks import Floats
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses import PairLogistic
 from rankwise.losses._base import Loss, smoothed
 from rankwise.losses.smooth_ndcg import SmoothNDCG
+from rankwise.queries import checks
+from rankwise.queries.checks import Floats
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import mean_measure, parts_of

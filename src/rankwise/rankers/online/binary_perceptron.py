@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from rankwise._errors import DataError
 from rankwise._kernels.drive import one_blas_thread
-from rankwise.data import checks
+from rankwise.errors import DataError
+from rankwise.queries import checks
 from rankwise.rankers._base import RankerNotFittedError
 
 Vector = NDArray[np.float64]

@@ -7,15 +7,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive, mercer
 from rankwise._kernels.rows import linear_scores
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.features.kernel_maps import FourierFeatures, Kernel, KernelPCAMap, kernel_shape
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
+from rankwise.queries import checks
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import NOT_LINEAR
 from rankwise.rankers.online.learner import IMPOSSIBLE, OnlineLearner, pack, unpack_ledger, unpack_state
 from rankwise.solvers.online.config import OnlineConfig, State
@@ -112,7 +112,7 @@ class KernelPerceptron(OnlineLearner):
 
     Examples
     --------
-    >>> from rankwise import kernel_stream
+    >>> from rankwise.synthetic import kernel_stream
     >>> stream = kernel_stream(300, random_state=1)
     >>> mapped = KernelPerceptron(gamma=stream.gamma, map=256).partial_fit(stream)
     >>> stored = KernelPerceptron(gamma=stream.gamma, budget=200).partial_fit(stream)

@@ -16,20 +16,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.drive import one_blas_thread, threads
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.chunks import radius_of
-from rankwise.data.fingerprints import FINGERPRINT, Seen, TrainingRecord
-from rankwise.data.labels import Labels
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
+from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss
+from rankwise.queries import checks
+from rankwise.queries.chunks import radius_of
+from rankwise.queries.fingerprints import FINGERPRINT, Seen, TrainingRecord
+from rankwise.queries.grouped_labels import Labels
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._fit_frame import refuse_unknown, warn_of_uneven_features
 from rankwise.rankers.certificate.objective import TrainingObjective

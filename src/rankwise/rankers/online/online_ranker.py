@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from rankwise._errors import RankwiseError
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
+from rankwise.queries.queries import Queries
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, Update
 

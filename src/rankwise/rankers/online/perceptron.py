@@ -6,13 +6,13 @@ from typing import Self
 
 import numpy as np
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import largest_radius
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
+from rankwise.queries.queries import Queries
 from rankwise.rankers.online.learner import LinearOnlineLearner
 from rankwise.solvers.online.config import OnlineConfig
 

@@ -12,14 +12,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.jit import typed_function
 from rankwise._tables import facts_html
-from rankwise.data.fingerprints import SKETCHED, column_keys, packed, projection_signs
-from rankwise.data.queries import Queries
-from rankwise.data.selection import Query
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses.compute import KERNEL, label_classes
 from rankwise.measures.compute import ScoredLists
+from rankwise.queries.fingerprints import SKETCHED, column_keys, packed, projection_signs
+from rankwise.queries.queries import Queries
+from rankwise.queries.selection import Query
 from rankwise.rankers.online.learner import GATHERED, LinearOnlineLearner
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 from rankwise.solvers.online.loop import Shown, round_log, rounds_on

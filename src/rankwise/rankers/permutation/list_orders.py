@@ -14,13 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import MeasureError, RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.orders import extreme_orders, order_features
-from rankwise.data.queries import Queries
+from rankwise.errors import MeasureError, RankwiseError
 from rankwise.measures import AP, ERR, NDCG, RBP, RR, WTA, MeanNDCG, P, Pairs, R, Success
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import normalised_weight
 from rankwise.solvers.batch.working_sets import WorkingSets
 

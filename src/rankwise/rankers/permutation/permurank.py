@@ -13,15 +13,15 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.chunks import scale_factors
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.scope import TRAINING
+from rankwise.queries import checks
+from rankwise.queries.chunks import scale_factors
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history

@@ -14,13 +14,10 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data import checks
-from rankwise.data.chunks import row_blocks, scale_factors
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.structured import SVMMapHinge
@@ -29,6 +26,9 @@ from rankwise.measures._base import Measure
 from rankwise.measures.ap import AP
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
+from rankwise.queries import checks
+from rankwise.queries.chunks import row_blocks, scale_factors
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (

@@ -24,19 +24,19 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import DataError, RankwiseError
 from rankwise._figures import COLOURS, PlottedTable
 from rankwise._kernels import drive
 from rankwise._kernels.rows import linear_scores
 from rankwise._progress import progress
-from rankwise.data.chunks import Job
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import DCG, discounts, gains
+from rankwise.queries.chunks import Job
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_numbers, raw_weights
 from rankwise.rankers._model_selection import measure_of_weights

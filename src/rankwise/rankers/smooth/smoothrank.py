@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.data.chunks import scale_factors
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.losses._base import smoothed
 from rankwise.losses.over_chunks import LossOfChunk
+from rankwise.queries.chunks import scale_factors
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (

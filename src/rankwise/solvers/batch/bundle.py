@@ -24,9 +24,9 @@ from typing import Literal, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
+from rankwise.errors import RankwiseError
 
 Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
-from rankwise.data.checks import is_number
+from rankwise.errors import RankwiseError
+from rankwise.queries.checks import is_number
 
 Vector = NDArray[np.float64]
 Solver = Literal["cg", "lbfgs"]

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
+from rankwise.errors import RankwiseError
 
 Vector = NDArray[np.float64]
 

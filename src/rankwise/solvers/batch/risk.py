@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from rankwise._kernels import drive
 from rankwise._progress import progress
-from rankwise.data.chunks import Job
-from rankwise.data.passes.chunked import ChunkedQueries
-from rankwise.data.passes.work import Work
-from rankwise.data.queries import Queries
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.over_chunks import LossOfChunk, LossOverChunks
 from rankwise.losses.pairwise_hinge import PairHinge
+from rankwise.queries.chunks import Job
+from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.passes.work import Work
+from rankwise.queries.queries import Queries
 from rankwise.solvers.batch.bundle import Bundle, Form
 from rankwise.solvers.batch.newton import NewtonStep, Ridged, newton
 

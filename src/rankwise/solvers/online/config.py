@@ -14,11 +14,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
-from rankwise.data.fingerprints import Marks
+from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss
 from rankwise.measures._base import Measure
+from rankwise.queries.fingerprints import Marks
 
 Vector = NDArray[np.float64]
 Update = Literal["mistakes", "always"]

@@ -15,11 +15,12 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel, typed_function
 from rankwise._kernels.mercer import expansion_score, norm_in_space
 from rankwise._kernels.ragged import GRADES
-from rankwise.data.fingerprints import (
+from rankwise.errors import RankwiseError
+from rankwise.losses.compute import KERNEL
+from rankwise.queries.fingerprints import (
     PROJECTIONS,
     SKETCHED,
     column_keys,
@@ -28,7 +29,6 @@ from rankwise.data.fingerprints import (
     packed,
     projection_signs,
 )
-from rankwise.losses.compute import KERNEL
 from rankwise.solvers.online.loop import CUT, ETA, QueryBlock, RoundRunner, Shown, is_mistake
 
 Vector = NDArray[np.float64]

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure
 from rankwise._kernels.drive import one_blas_thread
 from rankwise._tables import Table
-from rankwise.data.fingerprints import TrainingRecord, fingerprints
-from rankwise.data.queries import Queries
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, all_met
 from rankwise.guarantees.bounds import online as bounds_of
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import LossOverLists
+from rankwise.queries.fingerprints import TrainingRecord, fingerprints
+from rankwise.queries.queries import Queries
 from rankwise.solvers.online.config import Curve, OnlineConfig, RoundLog, State, Tally
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._errors import RankwiseError
 from rankwise._kernels import drive
 from rankwise._kernels.jit import compiled, features_in, kernel, typed_function
 from rankwise._kernels.ragged import GRADES
@@ -34,7 +33,11 @@ from rankwise._kernels.rows import (
     raised_radius,
     reach_from_mean,
 )
-from rankwise.data.fingerprints import (
+from rankwise.errors import RankwiseError
+from rankwise.guarantees.bounds.online import WeightFacts
+from rankwise.losses.compute import KERNEL, PreparedLists, label_classes
+from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
+from rankwise.queries.fingerprints import (
     FINGERPRINT,
     PROJECTIONS,
     SKETCHED,
@@ -44,10 +47,7 @@ from rankwise.data.fingerprints import (
     packed,
     projection_signs,
 )
-from rankwise.data.queries import Queries
-from rankwise.guarantees.bounds.online import WeightFacts
-from rankwise.losses.compute import KERNEL, PreparedLists, label_classes
-from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
+from rankwise.queries.queries import Queries
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
 
 Vector = NDArray[np.float64]

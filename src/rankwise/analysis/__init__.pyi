@@ -1,0 +1,10 @@
+from rankwise.analysis.curves import learning_curves as learning_curves
+from rankwise.analysis.explanation import Explanation as Explanation
+from rankwise.analysis.explanation import QueryExplanation as QueryExplanation
+from rankwise.analysis.importance import FeatureImportance as FeatureImportance
+from rankwise.analysis.importance import permutation_importance as permutation_importance
+from rankwise.analysis.mistakes import by_group as by_group
+from rankwise.analysis.mistakes import gain_by_group as gain_by_group
+from rankwise.analysis.mistakes import label_pair_errors as label_pair_errors
+from rankwise.analysis.mistakes import label_pairs as label_pairs
+from rankwise.analysis.mistakes import queries_by_size as queries_by_size

@@ -1,4 +1,0 @@
-"""Data sets in parts: a folder of stored files with a manifest, larger than memory.
-
-:class:`rankwise.Parts` opens one, :mod:`rankwise.data.parts.write` writes one.
-"""

@@ -1,1 +1,0 @@
-"""Analyses of rankings: groups of queries, pairs of labels, features, and rounds of training."""

@@ -1,0 +1,16 @@
+from rankwise.features.table import read_columns as read_columns
+from rankwise.io.convert import write_parts as write_parts
+from rankwise.io.folds import read_folds as read_folds
+from rankwise.io.ltr_log import read_ltr_log as read_ltr_log
+from rankwise.io.mteb import read_predictions as read_predictions
+from rankwise.io.pyterrier import from_pyterrier as from_pyterrier
+from rankwise.io.tables.frames import to_frame as to_frame
+from rankwise.io.tables.frames import write_table as write_table
+from rankwise.io.trec import from_trec as from_trec
+from rankwise.io.trec import read_qrels as read_qrels
+from rankwise.io.trec import read_run as read_run
+from rankwise.io.trec import write_qrels as write_qrels
+from rankwise.io.trec import write_run as write_run
+from rankwise.queries.folds import Fold as Fold
+from rankwise.queries.parts.write import PartsWriter as PartsWriter
+from rankwise.queries.string_column import StringColumn as StringColumn

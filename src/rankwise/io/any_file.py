@@ -1,0 +1,384 @@
+"""Open and convert judged queries of any format.
+
+The format is recognised by the content of a file first, and by the ending of its name where that decides more.
+
+:func:`keep_rows` copies rows of a table as they are: every column stays, whether or not a ranker could read it. It
+opens a CSV, Parquet or Arrow file, reads its query ids and nothing else, and writes some of its rows to another file of
+the same format. CSV records keep their bytes: quotes, decimal marks, texts, line breaks. The whole file is held in
+memory.
+"""
+
+import csv
+import gzip
+import io
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._atomic_write import writing
+from rankwise._extras import require
+from rankwise._paths import path_of
+from rankwise._signatures import STORE, signature
+from rankwise.errors import DataError, FileFormatError
+from rankwise.io.sources import ByteStream, beginning_of, open_stream
+from rankwise.io.tables.csv import CsvText, read_cells, read_fast
+from rankwise.io.tables.frames import from_frame, suffix_of
+from rankwise.io.tables.rows import Roles, TableRows, as_queries, is_arrow, read_arrow
+from rankwise.queries.queries import Queries
+
+_TABLES = (".parquet", ".csv")  # endings that are written; frames.is_table has those that are read
+_OF_TABLES = ("docid", "ignore", "grades", "features")
+_JUDGED = ("judgements",)
+_OF_LOGS = (*_JUDGED, "features", "missing", "unjudged")
+_STORES = (".rankwise", ".safetensors")
+_TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
+
+
+def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
+    """Read judged queries from a LETOR text, a table (CSV, JSON rows, Parquet, Arrow), a rankwise file, or a log.
+
+    Parameters
+    ----------
+    path : path
+        The file; ``-`` is a LETOR text on standard input.
+    qid : str, default="qid"
+        The column of query ids, for tables.
+    label : str, default="label"
+        The column of labels, for tables.
+    **options : keyword arguments
+        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; ``judgements`` for
+        logs, as in :func:`read_ltr_log`; the others are those of :func:`read_letor`.
+
+    Returns
+    -------
+    queries : Queries
+        The queries of the file.
+    """
+    kind = kind_of(path)
+    if kind == "store":
+        from rankwise.queries.stored import load_queries
+
+        return load_queries(path)
+    if kind == "table":
+        from rankwise.io.tables.frames import read_table
+
+        known = {name: options[name] for name in (*_OF_TABLES, "missing", "unjudged") if name in options}
+        return read_table(path, qid=qid, label=label, **known)
+    if kind == "json":
+        from rankwise.io.ltr_log import read_ltr_log
+
+        known = {name: options[name] for name in _OF_LOGS if name in options}
+        return read_ltr_log(path, **{"judgements": None, **known})
+    from rankwise.io.letor.read import read_letor
+
+    of_others = (*_OF_TABLES, *_JUDGED)
+    return read_letor(path, **{name: value for name, value in options.items() if name not in of_others})
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a file is.
+
+    Parameters
+    ----------
+    path : path
+        The file, or ``-``.
+
+    Returns
+    -------
+    kind : {"store", "table", "json", "text"}
+        A rankwise file; a table: Parquet, Arrow, CSV or rows in JSON; other JSON (logged features, predictions); or
+        lines of LETOR, scores or TREC. A file that does not exist is what its name says, and its reader reports it.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is none of these: a pickle, a workbook, a packed file that is not gzip ...
+    """
+    name = path_of(path)
+    if name == "-":
+        return "text"
+    if os.path.isdir(name):
+        raise FileFormatError(f"{name} is a folder, expected a file; read_folds opens a folder of folds")
+    from rankwise.io.tables.frames import is_table
+
+    if not os.path.isfile(name):  # a pipe can be read only once
+        return "table" if is_table(name) else "text"
+    if is_store(name):
+        return "store"
+    if is_arrow(name):
+        return "table"
+    with open_stream(name) as stream:
+        kind, first = stream.kind, stream.head.splitlines()[:1]
+    if kind in ("records", "json"):
+        return "table" if kind == "records" else "json"
+    # a header holds names: the first line of judgements and runs holds numbers
+    headed = kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first[0]))
+    return "table" if is_table(name) or headed else "text"
+
+
+def is_json(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is JSON of any kind; ``-`` is not looked at."""
+    name = path_of(path)
+    if name == "-" or not os.path.isfile(name) or is_store(name) or is_arrow(name):
+        return False
+    with open_stream(name) as stream:
+        return stream.kind in ("records", "json")
+
+
+def is_store(name: str) -> bool:
+    """Whether a file is rankwise's own, or is called so."""
+    known = signature(beginning_of(name))
+    return Path(name).suffix.lower() in _STORES or (known is not None and known.called == STORE)
+
+
+def convert_any(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    dtype: str = "float64",
+    sparse: bool = False,
+    **options: Any,
+) -> str:
+    """Write the judged queries of one file in the format that the ending of another one names.
+
+    Parameters
+    ----------
+    source : path
+        The file to read.
+    target : path
+        The file to write.
+    dtype : {"float64", "float32"}, default="float64"
+        The type of the features.
+    sparse : bool, default=False
+        Whether a LETOR text leaves zeros out.
+    **options : keyword arguments
+        The options of :func:`read_any`.
+
+    Returns
+    -------
+    summary : str
+        One line that says what was written.
+    """
+    ending = _ending(target)
+    if ending in _STORES and kind_of(source) == "text":
+        return _stream(source, target, dtype, options)
+    queries = read_any(source, **({"dtype": dtype} if kind_of(source) == "text" else {}), **options)
+    if str(queries.X.dtype) != dtype:
+        queries = queries.map_features(lambda X: X.astype(dtype))
+    write_any(queries, target, sparse)
+    return f"{target}: {queries}"
+
+
+def _ending(target: str | os.PathLike[str]) -> str:
+    """The ending of a file to write, which names its format; ``.gz`` does not count."""
+    endings = [suffix.lower() for suffix in Path(path_of(target)).suffixes]
+    ending = next((suffix for suffix in reversed(endings) if suffix != ".gz"), "")
+    known = (*_STORES, *_TABLES, *_TEXTS, ".qrels")
+    if ending not in known:
+        raise DataError(f"{target} ends in {ending or 'nothing'!r}, expected one of {', '.join(known)}")
+    return ending
+
+
+def write_any(queries: Queries, target: str | os.PathLike[str], sparse: bool = False) -> None:
+    """Write judged queries in the format that the ending of the file names.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries.
+    target : path
+        The file to write.
+    sparse : bool, default=False
+        Whether a LETOR text leaves zeros out.
+    """
+    ending = _ending(target)
+    if ending in _STORES:
+        queries.save(target)
+    elif ending in _TABLES:
+        from rankwise.io.tables.frames import write_table
+
+        write_table(queries, target)
+    elif ending == ".qrels":
+        from rankwise.io.trec import write_qrels
+
+        write_qrels(queries, target)
+    else:
+        from rankwise.io.letor.write import write_letor
+
+        write_letor(queries, target, sparse=sparse)
+
+
+def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtype: str, options: dict[str, Any]) -> str:
+    """Convert a text into a rankwise file block by block, with a progress bar over the bytes of the source."""
+    from rankwise._progress import progress
+    from rankwise.io.letor.stream import iter_letor
+    from rankwise.queries.stored import QueriesWriter
+
+    reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES, *_JUDGED)}
+    total = None if os.fspath(source) == "-" else os.path.getsize(source)
+    queries = documents = 0
+    with progress("converting", total) as bar, QueriesWriter(target) as writer:
+        for block in iter_letor(source, dtype=dtype, on_read=bar.advance, **reading):
+            writer.append(block)
+            queries += len(block)
+            documents += block.n_documents
+    return f"{target}: {queries:,} queries, {documents:,} documents"
+
+
+# ------------------------------------------------------------------------------------ rows of tables, kept as they are
+
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CsvRecords:
+    """The records of a CSV text.
+
+    Attributes
+    ----------
+    queries : Queries
+        Which query each record belongs to; without features and labels.
+    header : bytes
+        The line of names.
+    records : list of bytes
+        The records, each with its line break.
+    """
+
+    queries: Queries
+    header: bytes
+    records: list[bytes]
+
+    def write(self, rows: Rows, path: str | os.PathLike[str]) -> None:
+        """Write these records under the header; a path that ends in ``.gz`` is gzipped.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            The numbers of the records.
+        path : path
+            The file.
+        """
+        content = self.header + b"".join(self.records[row] for row in rows)
+        with writing(path) as part, open(part, "wb") as file:
+            if os.fspath(path).endswith(".gz"):
+                # no name and no time of writing: the same rows give the same bytes
+                with gzip.GzipFile("", "wb", 6, file, 0) as packed:
+                    packed.write(content)
+            else:
+                file.write(content)
+
+
+@dataclass(frozen=True)
+class ArrowRows:
+    """The rows of a Parquet or Arrow file.
+
+    Attributes
+    ----------
+    queries : Queries
+        Which query each row belongs to; without features and labels.
+    table : pyarrow.Table
+        The whole table.
+    """
+
+    queries: Queries
+    table: Any
+
+    def write(self, rows: Rows, path: str | os.PathLike[str]) -> None:
+        """Write these rows in the format of the path's ending.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            The numbers of the rows.
+        path : path
+            The file.
+        """
+        chosen = self.table.take(rows)
+        with writing(path) as part:
+            if suffix_of(path) == ".parquet":
+                require("pyarrow.parquet").write_table(chosen, part)
+            else:
+                with require("pyarrow.ipc").new_file(os.fspath(part), chosen.schema) as file:
+                    file.write_table(chosen)
+
+
+def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRecords | ArrowRows:
+    """Read a table so that its rows can be written elsewhere unchanged.
+
+    Parameters
+    ----------
+    source : path or ByteStream
+        A Parquet or Arrow file, or an opened CSV text.
+    qid : str
+        The column of query ids.
+
+    Returns
+    -------
+    rows : CsvRecords or ArrowRows
+        The rows, and the query of each.
+
+    Raises
+    ------
+    RankwiseError
+        If there is no such column, or if a record does not have as many cells as the header.
+    """
+    if isinstance(source, ByteStream):
+        return _csv_records(source, qid)
+    table, _ = read_arrow(os.fspath(source))
+    return ArrowRows(from_frame(table, qid=qid, label=None, features=[]), table)
+
+
+def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
+    """The records of an opened CSV text."""
+    text = CsvText.open(source)
+    wanted = text.wanted(Roles(qid=qid, label=None, features=()))
+    records: list[bytes] = []
+    pieces: list[TableRows] = []
+    line = text.first_line
+    for block in text._blocks():
+        rows = read_fast(block, text.format.delimiter, wanted)
+        if rows is None:  # names the line of a record that cannot be read
+            rows = read_cells(block.decode(), text.format.delimiter, line, wanted)
+        found = _records(block)
+        if len(found) != len(rows.qid):
+            raise FileFormatError(f"{source.name}: its records could not be told apart after line {line:,}")
+        pieces.append(rows)
+        records += found
+        line += block.count(b"\n")
+    if not records:
+        raise FileFormatError(f"{source.name} holds names of columns and no rows")
+    ending = "\r\n" if records[0].endswith(b"\r\n") else "\n"
+    if not records[-1].endswith(b"\n"):
+        records[-1] += ending.encode()
+    return CsvRecords(as_queries(TableRows.joined(pieces), [], "error"), _header(text, ending), records)
+
+
+def _records(block: bytes) -> list[bytes]:
+    """The records of a block, without blank lines; a line break inside quotes does not end a record."""
+    # lines end at \n alone: bytes.splitlines would also end them at a lone \r
+    lines = [one + b"\n" for one in block.split(b"\n")]
+    lines[-1] = lines[-1].removesuffix(b"\n")
+    if b'"' not in block:
+        return [one for one in lines if one.strip()]
+    found: list[bytes] = []
+    held = b""
+    for one in lines:
+        held += one
+        if held.count(b'"') % 2 == 0:
+            if held.strip():
+                found.append(held)
+            held = b""
+    return [*found, held] if held else found
+
+
+def _header(text: CsvText, ending: str) -> bytes:
+    """The line of names."""
+    written = io.StringIO()
+    csv.writer(written, delimiter=text.format.delimiter, lineterminator=ending).writerow(text.names)
+    return written.getvalue().encode("utf-8")

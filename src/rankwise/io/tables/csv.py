@@ -1,0 +1,482 @@
+"""CSV text, block by block: separators, decimal commas and byte order marks are detected, and ids stay as written.
+
+:class:`CsvText` reads the header and cuts the text into blocks of whole records. :func:`read_fast` reads a block by
+pyarrow where that is installed. What pyarrow rejects, and everything where it is not installed, is read cell by cell by
+:func:`read_cells`, which also finds the line and the column for an error message. No core dependency reads CSV: pandas
+and polars are optional too, and none of them names the line of a cell that is not a number.
+"""
+
+import csv
+import importlib.util
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._extras import require
+from rankwise.errors import FileFormatError
+from rankwise.io.sources import DELIMITERS, ByteStream
+from rankwise.io.tables.records import as_csv
+from rankwise.io.tables.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
+from rankwise.queries.checks import Missing, first_repeated
+from rankwise.queries.string_column import StringColumn
+
+# Cells of numbers that count as empty: those that pandas takes for missing.
+EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
+_TRUTHS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+_SHOWN = 40  # letters of a cell that a message shows
+_BLOCK = 1 << 22  # bytes parsed together
+_LONGEST_HEADER = 1 << 24
+_MOST_COLUMNS = 5000  # pyarrow takes 0.1 ms per column and block, in which so wide a table has few rows
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+
+
+# The csv module refuses longer cells. What a cell may take is limited by memory, as everything that is read.
+csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))
+
+
+class Format(NamedTuple):
+    """The separator of cells, and the decimal mark of numbers."""
+
+    delimiter: str
+    decimal: str
+
+
+class Places(NamedTuple):
+    """How messages call a place of the text.
+
+    Attributes
+    ----------
+    name : str
+        The name of the source.
+    numbers : sequence of int
+        What messages call each line by, where that is not its number.
+    unit : str
+        What is counted.
+    """
+
+    name: str
+    numbers: Sequence[int] = ()
+    unit: str = "line"
+
+    def at(self, line: int) -> str:
+        """The place of a line: ``train.csv, line 12``."""
+        return f"{self.name}, {self.unit} {self.numbers[line - 1] if self.numbers else line:,}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which columns are read, and what happens to empty cells.
+
+    Attributes
+    ----------
+    places : Places
+        How messages call places.
+    names : tuple of str
+        All columns of the file.
+    columns : Columns
+        The columns that are read.
+    decimal : {".", ","}
+        The decimal mark.
+    missing : {"error", "zero", "min", "keep"}
+        What happens to features that are not finite.
+    unjudged : {"error", "drop", "zero"}
+        What happens to labels that are empty or negative.
+    grades : mapping of str to float, or None
+        The labels of the words in the label column, where it holds words.
+    """
+
+    places: Places
+    names: tuple[str, ...]
+    columns: Columns
+    decimal: str = "."
+    missing: Missing = "error"
+    unjudged: Unjudged = "error"
+    grades: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class CsvText:
+    """An open CSV text whose header has been read.
+
+    Attributes
+    ----------
+    source : ByteStream
+        The source, after its first bytes.
+    format : Format
+        The detected format.
+    names : tuple of str
+        The columns.
+    rest : bytes
+        Bytes that were read from the source and not yet handed out.
+    first_line : int
+        The number of the first line after the header.
+    places : Places
+        How messages call places.
+    """
+
+    source: ByteStream
+    format: Format
+    names: tuple[str, ...]
+    rest: bytes
+    first_line: int
+    places: Places
+
+    @classmethod
+    def open(cls, source: ByteStream) -> "CsvText":
+        """Read the header and detect the format; what is not a header of different names raises an error.
+
+        Rows in JSON become the CSV that says the same.
+        """
+        if source.kind == "records":
+            rows = as_csv(source)
+            stream = ByteStream(source.name, io.BytesIO(rows.text))
+            return cls(stream, Format(",", "."), rows.names, b"", 1, Places(source.name, rows.lines, rows.unit))
+        text = source.read(len(source.head))
+        while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):
+            if len(text) > _LONGEST_HEADER:
+                raise FileFormatError(f"{source.name}: its first line does not end, expected names of columns")
+            text += more
+        header, rest = (text[: end + 1], text[end + 1 :]) if end >= 0 else (text, b"")
+        if b"\0" in header:
+            place = header.index(b"\0") + 1
+            raise FileFormatError(
+                f"{source.name}, line 1: byte {place:,} is zero, as in UTF-16 without its mark: expected the names of "
+                "the columns in UTF-8"
+            )
+        names = header.decode()
+        found = _format_of(names, rest)
+        try:
+            cells = next(csv.reader([names], delimiter=found.delimiter), [])
+        except csv.Error as error:
+            raise FileFormatError(f"{source.name}, line 1: expected the names of the columns, {error}") from error
+        columns = tuple(cell.strip() for cell in cells)
+        _check_names(columns, source.name)
+        return cls(source, found, columns, rest, 1 + header.count(b"\n"), Places(source.name))
+
+    def wanted(self, roles: Roles, **policies: Any) -> Wanted:
+        """The columns with a role, and what happens to empty cells."""
+        return Wanted(self.places, self.names, roles.among(self.names), self.format.decimal, **policies)
+
+    def pieces(self, wanted: Wanted) -> Iterator[TableRows]:
+        """The rows, some thousands at a time; a text without rows raises an error."""
+        line, found = self.first_line, False
+        for block in self._blocks():
+            rows = read_fast(block, self.format.delimiter, wanted)
+            if rows is None:
+                rows = read_cells(block.decode(), self.format.delimiter, line, wanted)
+            found = found or len(rows.X) > 0
+            yield rows
+            line += block.count(b"\n")
+        if not found:
+            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
+
+    def records(self) -> Iterator[list[str]]:
+        """All records as their cells, whatever they hold; one of another length than the header raises an error."""
+        line, found = self.first_line, False
+        for block in self._blocks():
+            reader = csv.reader(io.StringIO(block.decode(), newline=""), delimiter=self.format.delimiter)
+            try:
+                for record in reader:
+                    if record and len(record) != len(self.names):
+                        expected = f"expected {len(self.names)} cells as in the header, found {len(record)}"
+                        raise FileFormatError(f"{self.places.at(line + reader.line_num - 1)}: {expected}")
+                    if record:  # no blank line
+                        found = True
+                        yield record
+            except csv.Error as error:  # usually a quote that does not end
+                raise FileFormatError(f"{self.places.at(line + reader.line_num - 1)}: {error}") from error
+            line += block.count(b"\n")
+        if not found:
+            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Blocks of whole records; a line break inside quotes does not end a record."""
+        held, size, ended = self.rest, _BLOCK, False
+        while held or not ended:
+            if len(held) < size and not ended:
+                more = self.source.read(_BLOCK)
+                held, ended = held + more, not more
+                continue
+            end = len(held) - 1 if ended and len(held) <= size else _last_record_end(held[:size])
+            if end < 0:  # a record that is longer
+                size *= 2
+                continue
+            block, held, size = held[: end + 1], held[end + 1 :], _BLOCK
+            if block.strip():
+                yield block
+
+
+def _record_end(text: bytes) -> int:
+    """Where the first record ends, or -1."""
+    end = text.find(b"\n")
+    while end >= 0 and text.count(b'"', 0, end) % 2:
+        end = text.find(b"\n", end + 1)
+    return end
+
+
+def _last_record_end(text: bytes) -> int:
+    """The last line break outside of quotes, or -1."""
+    if b'"' not in text:
+        return text.rfind(b"\n")
+    data = np.frombuffer(text, dtype=np.uint8)
+    inside = np.cumsum(data == ord('"'), dtype=np.int64) % 2 == 1
+    breaks = np.flatnonzero((data == ord("\n")) & ~inside)
+    return int(breaks[-1]) if len(breaks) else -1
+
+
+def _format_of(header: str, sample: bytes) -> Format:
+    """The separator that occurs most often in the header; a decimal comma where numbers have commas and no dots."""
+    names = re.sub(r'"[^"]*"', "", header)
+    delimiter = max(DELIMITERS, key=names.count)
+    if delimiter == ",":
+        return Format(delimiter, ".")
+    # lines of bytes: those of str also end at \x1e, U+2028 and others, which are letters of a cell
+    rows = csv.reader(
+        (line.decode("utf-8", "replace") for line in sample[: 1 << 14].splitlines()[:50]), delimiter=delimiter
+    )
+    numbers = [cell.strip() for row in rows for cell in row if _NUMBER.fullmatch(cell.strip())]
+    commas = any("," in cell for cell in numbers) and not any("." in cell for cell in numbers)
+    return Format(delimiter, "," if commas else ".")
+
+
+def _check_names(names: tuple[str, ...], name: str) -> None:
+    """Refuse a header of numbers, and a header in which a name occurs twice."""
+    numbers = [cell for cell in names if _NUMBER.fullmatch(cell)]
+    if numbers and len(numbers) * 2 >= len(names):
+        raise FileFormatError(
+            f"{name}, line 1: expected the names of the columns, found numbers such as {numbers[0]!r}: put a line of "
+            "names before the rows"
+        )
+    twice = first_repeated(names)
+    if twice is not None:
+        raise FileFormatError(f"{name}, line 1: two columns are called {twice!r}: give them different names")
+
+
+# ---------------------------------------------------------------------------------------------------- blocks by pyarrow
+
+
+def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
+    """The rows of a block of whole records by pyarrow.
+
+    None where pyarrow is not installed, or where a cell needs a closer look: words among numbers, empty cells.
+    """
+    columns = wanted.columns
+    if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None or len(wanted.names) > _MOST_COLUMNS:
+        return None
+    arrow, text = require("pyarrow"), require("pyarrow.csv")
+    ids = [columns.qid, *([columns.docid] if columns.docid else [])]
+    numbers = [*columns.features, *(name for name in (columns.label, columns.weight, columns.document_weight) if name)]
+    kinds = {**dict.fromkeys(numbers, arrow.float64()), **dict.fromkeys(ids, arrow.binary())}
+    if set(ids) & set(numbers):
+        return None
+    try:
+        table = text.read_csv(
+            arrow.BufferReader(block),
+            read_options=text.ReadOptions(column_names=wanted.names, block_size=len(block) + 1),
+            parse_options=text.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in block),
+            convert_options=text.ConvertOptions(
+                column_types=kinds,
+                include_columns=list(kinds),
+                null_values=EMPTY,
+                strings_can_be_null=False,
+                decimal_point=wanted.decimal,
+            ),
+        )
+    except arrow.ArrowException:
+        return None
+    found = {name: table.column(name) for name in kinds}
+    X = side_by_side([found[name].to_numpy() for name in columns.features], len(table))
+    y = None if columns.label is None else found[columns.label].to_numpy()
+    weight = None if columns.weight is None else found[columns.weight].to_numpy()
+    of_document = None if columns.document_weight is None else found[columns.document_weight].to_numpy()
+    qid = _texts(found[columns.qid])
+    odd = [
+        wanted.missing == "error" and not np.isfinite(X).all(),
+        y is not None and wanted.unjudged == "error" and not (y >= 0).all(),
+        any(one is not None and np.isnan(one).any() for one in (weight, of_document)),
+        (np.diff(qid.offset) == 0).any(),
+    ]
+    if any(odd):
+        return None
+    docid = None if columns.docid is None else _texts(found[columns.docid])
+    return TableRows(X, y, qid, docid, weight, of_document)
+
+
+def _texts(column: Any) -> StringColumn:
+    """A column of bytes, without copying the texts one by one."""
+    chunk = column.combine_chunks()
+    _, offsets, data = chunk.buffers()
+    places = np.frombuffer(offsets, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1].astype(np.int64)
+    return StringColumn(np.frombuffer(data if data is not None else b"", dtype=np.uint8), places)
+
+
+# -------------------------------------------------------------------------------------------------- blocks cell by cell
+
+
+def read_cells(text: str, delimiter: str, first_line: int, wanted: Wanted) -> TableRows:
+    """The rows of a block, cell by cell.
+
+    Parameters
+    ----------
+    text : str
+        Whole records.
+    delimiter : str
+        The separator.
+    first_line : int
+        The number of the first line, for messages.
+    wanted : Wanted
+        The columns.
+
+    Returns
+    -------
+    rows : TableRows
+        The rows of the block.
+
+    Raises
+    ------
+    FileFormatError
+        If a cell cannot be read; the message names the line and the column.
+    """
+    block = _Block(text, delimiter, first_line, wanted)
+    columns = wanted.columns
+    labels = None if columns.label is None else [block.label(row, columns.label) for row in range(len(block.cells))]
+    return TableRows(
+        block.features(columns.features),
+        None if labels is None else np.array(labels, dtype=np.float64),
+        StringColumn.of(block.identities(columns.qid)),
+        None if columns.docid is None else StringColumn.of(block.column(columns.docid)),
+        None if columns.weight is None else block.weights(columns.weight),
+        None if columns.document_weight is None else block.weights(columns.document_weight),
+    )
+
+
+class _Block:
+    """The records of a block as lists of cells, each with the number of the line that it ends in."""
+
+    def __init__(self, text: str, delimiter: str, first_line: int, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.place = {name: column for column, name in enumerate(wanted.names)}
+        self.cells: list[list[str]] = []
+        self.lines: list[int] = []
+        # Python's own numbers may hold underscores and digits of other scripts, those of other tools may not
+        self.plain = wanted.decimal == "." and "_" not in text and text.isascii()
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        for record in self._records(reader, first_line):
+            if not record:  # a blank line
+                continue
+            self.lines.append(first_line + reader.line_num - 1)
+            if len(record) != len(wanted.names):
+                self.refuse(-1, f"expected {len(wanted.names)} cells as in the header, found {len(record)}")
+            self.cells.append(record)
+
+    def _records(self, reader: Any, first_line: int) -> Iterator[list[str]]:
+        """The records; a quote that does not end raises an error."""
+        try:
+            yield from reader
+        except csv.Error as error:  # usually a quote that does not end
+            raise FileFormatError(f"{self.wanted.places.at(first_line + reader.line_num - 1)}: {error}") from error
+
+    def refuse(self, row: int, sentence: str) -> NoReturn:
+        """Raise an error about a row."""
+        raise FileFormatError(f"{self.wanted.places.at(self.lines[row])}: {sentence}")
+
+    def column(self, name: str) -> list[str]:
+        """The cells of a column."""
+        place = self.place[name]
+        return [record[place] for record in self.cells]
+
+    def identities(self, name: str) -> list[str]:
+        """The query ids; an empty one raises an error."""
+        found = self.column(name)
+        if "" in found:
+            self.refuse(found.index(""), f"column {name!r} is empty, and every row belongs to a query")
+        return found
+
+    def features(self, names: list[str]) -> NDArray[np.float64]:
+        """The features; what is not finite raises an error unless a policy is given."""
+        places = [self.place[name] for name in names]
+        X = np.empty((len(self.cells), len(names)))
+        for row, record in enumerate(self.cells):
+            cells = [record[place] for place in places]
+            try:
+                X[row] = list(map(float if self.plain else self.exactly, cells))
+            except ValueError:
+                X[row] = [self.feature(row, name, cell) for name, cell in zip(names, cells, strict=True)]
+        finite = np.isfinite(X)
+        if self.wanted.missing == "error" and not finite.all():
+            row, place = map(int, np.unravel_index(int(np.argmin(finite)), X.shape))
+            cell = self.cells[row][places[place]].strip()
+            found = "empty" if cell in EMPTY else repr(cell)
+            self.refuse(row, f"column {names[place]!r} is {found}: give missing='zero' or missing='min', or clean it")
+        return X
+
+    def feature(self, row: int, name: str, cell: str) -> float:
+        """One feature; a word raises an error."""
+        value = self.number(cell)
+        if value is None and self.wanted.decimal == "," and "." in cell:
+            self.refuse(row, f"column {name!r} holds {_shown(cell)}, and other numbers here have a decimal comma")
+        if value is None:
+            self.refuse(row, text_as_feature(name, _shown(cell)))
+        return value
+
+    def weights(self, name: str) -> NDArray[np.float64]:
+        """The weights; a cell that is not a number raises an error."""
+        values = []
+        for row, cell in enumerate(self.column(name)):
+            value = self.number(cell)
+            if value is None or np.isnan(value):
+                self.refuse(row, f"column {name!r} holds {_shown(cell)}, and a weight is a number")
+            values.append(value)
+        return np.array(values, dtype=np.float64)
+
+    def exactly(self, cell: str) -> float:
+        """The value of a cell, or ValueError."""
+        value = self.number(cell)
+        if value is None:
+            raise ValueError
+        return value
+
+    def number(self, cell: str) -> float | None:
+        """The value of a cell; NaN where it is empty, None where it is not a number."""
+        text = cell.strip()
+        if text in EMPTY:
+            return np.nan
+        if self.wanted.decimal == "," and "." not in text:
+            text = text.replace(",", ".")
+        elif self.wanted.decimal == ",":
+            return None
+        try:
+            return float(text) if "_" not in text and text.isascii() else None
+        except ValueError:
+            return _TRUTHS.get(text)
+
+    def label(self, row: int, name: str) -> float:
+        """One label, by ``grades`` or as a number."""
+        cell = self.cells[row][self.place[name]].strip()
+        grades = self.wanted.grades or {}
+        value = grades.get(cell)
+        value = self.number(cell) if value is None else value
+        if value is None:
+            words = list(dict.fromkeys(text.strip() for text in self.column(name)))[:8]
+            meant = ", ".join(f"{word!r}: {grade}" for grade, word in enumerate(words))
+            self.refuse(
+                row,
+                f"column {name!r} holds {_shown(cell)}, and a label is a number: say what its words "
+                f"({', '.join(map(_shown, words))}) mean by grades={{{meant}}}, in the right order",
+            )
+        if self.wanted.unjudged == "error" and not value >= 0:
+            found = "empty" if np.isnan(value) else f"{cell!r}"
+            self.refuse(
+                row, f"column {name!r} is {found}, labels are 0 or more: give unjudged='drop' or unjudged='zero'"
+            )
+        return value
+
+
+def _shown(cell: str) -> str:
+    """A cell for a message, shortened."""
+    return repr(cell if len(cell) <= _SHOWN else cell[:_SHOWN] + "...")

@@ -1,0 +1,134 @@
+"""Tables in JSON: one object per document on each line (JSON lines), in a list, or in a list of each query.
+
+::
+
+    {"qid": "q1", "docid": "a", "label": 2, "bm25": 7.1}
+    {"qid": "q1", "documents": [{"docid": "a", "label": 2, "bm25": 7.1}, {"docid": "b", "label": 0, "bm25": 3.4}]}
+
+:func:`as_csv` writes the objects as the CSV that says the same: numbers with all their digits, null and members that an
+object lacks as empty cells. The reader of CSV does the rest, so both formats give the same queries and features.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from rankwise.errors import FileFormatError
+from rankwise.io.json_text import iter_json, shown
+
+
+class CsvOfRecords(NamedTuple):
+    """Objects as CSV.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns, in the order of their first appearance.
+    text : bytes
+        The rows, without a line of names.
+    lines : list of int
+        For each line of ``text`` the line of the source, or its element.
+    unit : {"line", "element"}
+        What ``lines`` counts.
+    """
+
+    names: tuple[str, ...]
+    text: bytes
+    lines: list[int]
+    unit: str
+
+
+def is_record(value: Any) -> bool:
+    """Whether a JSON value is a row, or a query with a list of its documents, and not an answer of some tool.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    bool
+        Whether it is an object whose members are values, or lists of such objects.
+    """
+    if not isinstance(value, dict) or not value:
+        return False
+    inner = [one for member in value.values() if isinstance(member, list) for one in member if isinstance(one, dict)]
+    return not any(isinstance(member, dict) for row in (value, *inner) for member in row.values())
+
+
+def as_csv(source: Any) -> CsvOfRecords:
+    """Read JSON rows.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        The text.
+
+    Returns
+    -------
+    rows : CsvOfRecords
+        The rows as CSV.
+
+    Raises
+    ------
+    FileFormatError
+        If a line is not JSON, or not an object of values; the message names the line.
+    """
+    names: dict[str, int] = {}
+    written, lines, pieces = io.StringIO(newline=""), list[int](), list[tuple[str, int]]()
+    writer = csv.writer(written, lineterminator="\n")
+    unit = "line"
+    for number, value in iter_json(source):
+        whole = isinstance(value, list) and not number
+        unit = "element" if whole else unit
+        for place, row in enumerate(value, 1) if whole else [(number or 1, value)]:
+            where = f"{source.name}, {unit} {place:,}"
+            for document in _documents(row, where):
+                for name in document:
+                    names.setdefault(name, len(names))
+                cells = [""] * len(names)
+                for name, member in document.items():
+                    cells[names[name]] = _cell(member)
+                writer.writerow(cells)
+                text = written.getvalue()
+                written.seek(0)
+                written.truncate()
+                pieces.append((text, len(cells)))
+                lines += [place] * text.count("\n")
+    width = len(names)
+    return CsvOfRecords(tuple(names), "".join(_widened(pieces, width)).encode(), lines, unit)
+
+
+def _widened(pieces: list[tuple[str, int]], width: int) -> Iterator[str]:
+    """Lines with empty cells for the columns that only later objects have."""
+    for text, cells in pieces:
+        yield text if cells == width else text[:-1] + "," * (width - cells) + "\n"
+
+
+def _documents(row: Any, where: str) -> list[dict[str, Any]]:
+    """The documents of an object: itself, or those in its list, each with the other members."""
+    if not is_record(row):
+        raise FileFormatError(f"{where}: expected an object with one value for each column, found {shown(row)}")
+    nested = [
+        name for name, member in row.items() if isinstance(member, list) and all(type(one) is dict for one in member)
+    ]
+    if not nested:
+        return [row]
+    if len(nested) > 1:
+        raise FileFormatError(f"{where}: expected one list of documents, found {nested[0]!r:.60} and {nested[1]!r:.60}")
+    shared = {name: member for name, member in row.items() if name != nested[0]}
+    for document in row[nested[0]]:
+        twice = next((name for name in document if name in shared), None)
+        if twice is not None:
+            raise FileFormatError(f"{where}: {twice!r:.60} is a member of the query and of a document, expected one")
+    return [{**shared, **document} for document in row[nested[0]]]
+
+
+def _cell(member: Any) -> str:
+    """A value as a cell of CSV."""
+    if isinstance(member, str):
+        return member
+    return "" if member is None else json.dumps(member)

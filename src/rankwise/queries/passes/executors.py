@@ -1,0 +1,466 @@
+"""Who computes a pass: the threads of this process, worker processes, a Dask cluster, or an executor of the user's own.
+
+:class:`Threads` is the default: chunks are read from mapped files, and kernels release the GIL. The workers of
+:class:`Processes` map the files themselves and keep the chunks that they are given: a chunk goes to the same worker in
+every pass, so that what is prepared for it stays there, and a worker that dies is started again and its chunks are
+computed again, to the same bits. :func:`executor_of` says which executor is meant.
+
+The workers of a :class:`Cluster` open the folder themselves, too. Dask moves and repeats the chunks of workers that are
+lost, and workers may come and go. None of this changes a bit: results are those of single chunks, and are folded by the
+caller. What could change bits is other arithmetic: another processor, or another version of a compiler. Every result
+therefore carries a digest of what its worker makes of a probe, and the first chunk of every worker is computed by this
+process, too. A worker whose versions, digest or result differ is refused by name, unless ``strict=False``.
+"""
+
+import hashlib
+import multiprocessing
+import os
+import platform
+import signal
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankwise._extras import require
+from rankwise._kernels import drive
+from rankwise._kernels.drive import one_blas_thread
+from rankwise.errors import RankwiseError
+from rankwise.queries import checks
+from rankwise.queries.passes.journal import digest_of
+from rankwise.queries.passes.work import WINDOW, Executor, Kept, Work, in_order
+
+
+class Threads:
+    """Compute chunks on threads.
+
+    Parameters
+    ----------
+    workers : int, default=None
+        Number of threads; None leaves it to ``n_jobs`` of the ranker.
+    memory_limit : int, default=None
+        The largest number of bytes of prepared state.
+    """
+
+    name = "threads"
+
+    def __init__(self, workers: int | None = None, memory_limit: int | None = None) -> None:
+        self._workers, self.kept = workers, Kept(memory_limit)
+
+    def workers(self, n_jobs: int | None) -> int:
+        """The number of threads."""
+        return drive.threads(n_jobs if self._workers is None else self._workers)
+
+    def results(
+        self, work: Work, numbers: Sequence[int], arguments: Sequence[Any], n_jobs: int | None
+    ) -> Iterator[Any]:
+        """The results of these chunks, in their order."""
+        workers, key = min(self.workers(n_jobs), len(numbers)), work.token
+        if workers <= 1:
+            for number in numbers:
+                yield work.result(number, arguments, self.kept, key)
+            return
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="rankwise-pass")
+        try:
+            yield from in_order(
+                lambda number: pool.submit(work.result, number, arguments, self.kept, key), numbers, WINDOW * workers
+            )
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def forget(self, spent: Mapping[str, Any]) -> None:
+        """Drop what is prepared for a work that is over."""
+        self.kept.forget(spent.get("token"))
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+# A chunk that ended this many workers is given up.
+_LIVES = 3
+
+
+class Processes:
+    """Compute chunks in worker processes.
+
+    Parameters
+    ----------
+    workers : int, default=None
+        Number of processes; None is the number of cores.
+    memory_limit : int, default=None
+        The largest number of bytes of prepared state in all workers together.
+    """
+
+    name = "processes"
+
+    def __init__(self, workers: int | None = None, memory_limit: int | None = None) -> None:
+        self._count = drive.threads(workers)
+        self._limit = None if memory_limit is None else memory_limit // self._count
+        # no fork: a copy of a process with threads may wait for ever
+        way = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        self._context = multiprocessing.get_context(way)
+        self._folder = tempfile.TemporaryDirectory(prefix="rankwise-passes-")
+        self._pools: list[ProcessPoolExecutor | None] = [None] * self._count
+        self._lock = threading.RLock()
+        self._end = weakref.finalize(self, _close, self._pools, self._folder)
+
+    def workers(self, n_jobs: int | None) -> int:
+        """The number of processes."""
+        return self._count
+
+    def pids(self) -> list[int]:
+        """The process numbers of the workers that have begun."""
+        with self._lock:
+            return [pid for pool in self._pools if pool is not None for pid in (pool._processes or {})]
+
+    def results(
+        self, work: Work, numbers: Sequence[int], arguments: Sequence[Any], n_jobs: int | None
+    ) -> Iterator[Any]:
+        """The results of these chunks, in their order."""
+        path = Path(self._folder.name) / work.key
+        if not path.exists():
+            unfinished = path.with_suffix(f".{threading.get_ident()}")
+            unfinished.write_bytes(work.pickled)
+            unfinished.replace(path)
+        total = len(work.chunks)
+
+        def submit(number: int) -> _Retried:
+            # consecutive chunks for one worker would leave the others idle within a window
+            return _Retried(self, number % self._count, (str(path), number, tuple(arguments)))
+
+        return in_order(submit, numbers, min(total, WINDOW * self._count))
+
+    def submit(self, worker: int, given: tuple[Any, ...]) -> "tuple[ProcessPoolExecutor, Future[Any]]":
+        """Start a chunk on a worker, which is started if it does not run."""
+        with self._lock:
+            for _ in range(_LIVES):
+                pool = self._pools[worker]
+                if pool is None:
+                    pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=(self._limit,))
+                    self._pools[worker] = pool
+                try:
+                    return pool, pool.submit(_chunk, *given)
+                except BrokenProcessPool:
+                    self.renew(worker, pool)
+        raise RankwiseError(_GIVEN_UP)
+
+    def renew(self, worker: int, broken: ProcessPoolExecutor) -> None:
+        """Put an end to a worker that died, so that the next chunk starts another one."""
+        with self._lock:
+            if self._pools[worker] is broken:
+                self._pools[worker] = None
+        broken.shutdown(wait=False, cancel_futures=True)
+
+    def forget(self, spent: Mapping[str, Any]) -> None:
+        """Drop the work; workers drop what they prepared for it when the next work comes."""
+        if "key" in spent:
+            (Path(self._folder.name) / spent["key"]).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """End the workers."""
+        self._end()
+
+
+_GIVEN_UP = (
+    f"{_LIVES} worker processes died one after the other on the same chunk: there may be too little memory, or the "
+    "script starts processes outside of `if __name__ == '__main__':`"
+)
+
+
+class _Retried:
+    """The result of a chunk, computed again by another worker if its own one dies."""
+
+    def __init__(self, pools: Processes, worker: int, given: tuple[Any, ...]) -> None:
+        self._pools, self._worker, self._given = pools, worker, given
+        self._pool, self._future = pools.submit(worker, given)
+
+    def result(self) -> Any:
+        for _ in range(_LIVES):
+            try:
+                return self._future.result()
+            except BrokenProcessPool:
+                self._pools.renew(self._worker, self._pool)
+                self._pool, self._future = self._pools.submit(self._worker, self._given)
+        raise RankwiseError(_GIVEN_UP)
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+
+def _close(pools: list[ProcessPoolExecutor | None], folder: "tempfile.TemporaryDirectory[str]") -> None:
+    for number, pool in enumerate(pools):
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+            pools[number] = None
+    folder.cleanup()
+
+
+# ------------------------------------------------------------------------------------------------- in a worker process
+
+_kept = Kept()
+_works: dict[str, Work] = {}
+
+
+def _begin(limit: int | None) -> None:
+    """Leave Ctrl-C to the process that started this one, and end with it even if it was killed."""
+    global _kept
+    _kept = Kept(limit)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _chunk(path: str, number: int, arguments: tuple[Any, ...]) -> Any:
+    """The result of one chunk; the work is read from its file at the first one."""
+    work = _works.get(path)
+    if work is None:
+        for other in [one for one in _works if not Path(one).exists()]:  # works that are over
+            del _works[other]
+            _kept.forget(other)
+        work = _works[path] = Work.unpickled(Path(path).read_bytes())
+    return work.result(number, arguments, _kept, path)
+
+
+# ------------------------------------------------------------------------------------------------------------ a cluster
+
+# Works up to this size travel with every chunk; larger ones are sent to the workers once.
+_SMALL = 1 << 12
+# A chunk whose worker is lost so often is given up.
+_CLUSTER_LIVES = 5
+
+
+class Cluster:
+    """Compute chunks on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client.
+    memory_limit : int, default=None
+        The largest number of bytes of prepared state per worker.
+    strict : bool, default=True
+        Whether workers whose arithmetic differs raise an error.
+    """
+
+    name = "dask"
+
+    def __init__(self, client: Any, memory_limit: int | None = None, strict: bool = True) -> None:
+        require("distributed")
+        if getattr(client, "asynchronous", False):
+            raise RankwiseError("passes need a client that waits: found one with asynchronous=True")
+        self.client, self._limit, self._strict = client, memory_limit, strict
+        self._sent: dict[str, Any] = {}
+        self._known: set[str] = set()
+        self._lock = threading.RLock()
+
+    def workers(self, n_jobs: int | None) -> int:
+        """The number of worker processes, at least 1."""
+        return max(1, len(self._addresses()))
+
+    def _addresses(self) -> list[str]:
+        return sorted(self.client.nthreads())
+
+    def results(
+        self, work: Work, numbers: Sequence[int], arguments: Sequence[Any], n_jobs: int | None
+    ) -> Iterator[Any]:
+        """The results of these chunks, in their order."""
+        addresses = self._addresses()
+        window = WINDOW * max(1, sum(self.client.nthreads().values()))
+        given = self.client.scatter([tuple(arguments)], broadcast=True)[0] if _large(arguments) else tuple(arguments)
+
+        def submit(number: int) -> _Repeated:
+            return _Repeated(self, work, number, given, addresses, tuple(arguments))
+
+        return in_order(submit, numbers, window)
+
+    def submit(self, work: Work, number: int, arguments: Any, addresses: Sequence[str]) -> Any:
+        """Start a chunk, on the worker that had it in the pass before if it is still there."""
+        where: dict[str, Any] = {}
+        if addresses:
+            where = {"workers": [addresses[number % len(addresses)]], "allow_other_workers": True}
+        return self.client.submit(
+            _chunk_on_cluster,
+            work.key,
+            self._payload(work),
+            number,
+            arguments,
+            self._limit,
+            pure=False,
+            retries=_CLUSTER_LIVES,
+            **where,
+        )
+
+    def _payload(self, work: Work) -> Any:
+        if len(work.pickled) <= _SMALL:
+            return work.pickled
+        with self._lock:
+            if work.key not in self._sent:
+                self._sent[work.key] = self.client.scatter(work.pickled, broadcast=True, hash=False)
+            return self._sent[work.key]
+
+    def send_again(self, work: Work) -> None:
+        """Forget that a work was sent: all workers that held it are lost."""
+        with self._lock:
+            self._sent.pop(work.key, None)
+
+    def check(self, worker: "WorkerFacts", found: Any, work: Work, number: int, arguments: tuple[Any, ...]) -> None:
+        """Refuse a worker whose arithmetic is not that of this process: its first chunk is computed here, too."""
+        if not self._strict or worker.address in self._known:
+            return
+        own = arithmetic()
+        differs = [
+            f"{name} {worker.facts.get(name)} there and {here} here"
+            for name, here in own.facts.items()
+            if worker.facts.get(name) != here
+        ]
+        # another processor is fine if its bits are those of this one: kernels are compiled for one level
+        if not [one for one in differs if not one.startswith("processor")] and worker.digest == own.digest:
+            here = work.result(number, arguments, Kept(0), work.key)
+            if digest_of(here) == digest_of(found):
+                self._known.add(worker.address)
+                return
+        raise RankwiseError(
+            f"the worker {worker.address} computes other bits than this process "
+            f"({'; '.join(differs) or 'with the same versions'}): use machines of one kind with one set of versions, "
+            "or give strict=False"
+        )
+
+    def forget(self, spent: Mapping[str, Any]) -> None:
+        """Drop the work; workers drop what they prepared when they need the room."""
+        with self._lock:
+            self._sent.pop(spent.get("key", ""), None)
+
+    def close(self) -> None:
+        """The client is its user's."""
+
+
+def _large(arguments: Sequence[Any]) -> bool:
+    return sum(one.nbytes for one in arguments if isinstance(one, np.ndarray)) > _SMALL
+
+
+class _Repeated:
+    """The result of a chunk, sent out again if everything that it needs was lost."""
+
+    def __init__(
+        self, cluster: Cluster, work: Work, number: int, given: Any, addresses: Sequence[str], plain: tuple[Any, ...]
+    ) -> None:
+        self._cluster, self._work, self._number, self._plain = cluster, work, number, plain
+        self._future = cluster.submit(work, number, given, addresses)
+
+    def result(self) -> Any:
+        lost = (require("distributed.scheduler").KilledWorker, require("concurrent.futures").CancelledError)
+        for life in range(_CLUSTER_LIVES):
+            try:
+                facts, found = self._future.result()
+            except lost as error:
+                if life + 1 == _CLUSTER_LIVES:
+                    raise RankwiseError(
+                        f"{_CLUSTER_LIVES} Dask workers were lost on the same chunk: there may be too little memory"
+                    ) from error
+                self._cluster.send_again(self._work)
+                self._future = self._cluster.submit(self._work, self._number, self._plain, ())
+                continue
+            self._cluster.check(facts, found, self._work, self._number, self._plain)
+            return found
+        raise AssertionError("the loop returns or raises")
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+
+# ------------------------------------------------------------------------------------------------------- on a worker
+
+_works_of_cluster: dict[str, Work] = {}
+_kept_by_cluster: dict[str, Kept] = {}
+_works_lock = threading.Lock()
+
+
+def _chunk_on_cluster(key: str, payload: bytes, number: int, arguments: tuple[Any, ...], limit: int | None) -> Any:
+    """(what the worker is, result) of one chunk."""
+    with _works_lock:
+        kept = _kept_by_cluster.setdefault("all", Kept(limit))
+        work = _works_of_cluster.get(key)
+        if work is None:
+            if len(_works_of_cluster) >= 64:  # the oldest is over, or comes again with its chunk
+                oldest = next(iter(_works_of_cluster))
+                del _works_of_cluster[oldest]
+                kept.forget(oldest)
+            work = _works_of_cluster[key] = Work.unpickled(payload)
+    try:
+        address = require("distributed").get_worker().address
+    except ValueError:  # no worker: the same function in a test
+        address = "here"
+    own = arithmetic()
+    return WorkerFacts(address, own.facts, own.digest), work.result(number, arguments, kept, key)
+
+
+class WorkerFacts(NamedTuple):
+    """What decides the bits of a worker: versions, the processor, and a digest of what they make of a probe."""
+
+    address: str
+    facts: Mapping[str, str]
+    digest: str
+
+
+_arithmetic: list[WorkerFacts] = []
+
+
+def arithmetic() -> WorkerFacts:
+    """The arithmetic of this process, found once: products and sums by the package's kernels, NumPy and BLAS."""
+    if not _arithmetic:
+        from llvmlite.binding import get_host_cpu_name
+
+        from rankwise._kernels.rows import linear_scores
+
+        facts = {name: version(name) for name in ("rankwise", "numpy", "scipy", "numba", "llvmlite")}
+        facts |= {"processor": f"{platform.machine()} {get_host_cpu_name()}"}
+        random = np.random.default_rng(20)
+        X = random.normal(size=(500, 37)) * np.exp2(random.integers(-9, 9, size=37))
+        found = hashlib.blake2b(digest_size=16)
+        with one_blas_thread():
+            for rows in (X, X.astype(np.float32)):
+                scores = linear_scores(rows, random.normal(size=37), 1)
+                for one in (scores, rows.T @ rows, rows.sum(axis=0), np.exp(-np.abs(scores) / 1e3)):
+                    found.update(np.ascontiguousarray(one).tobytes())
+            found.update(np.linalg.eigvalsh(X.T @ X).tobytes())
+        _arithmetic.append(WorkerFacts("here", facts, found.hexdigest()))
+    return _arithmetic[0]
+
+
+# ------------------------------------------------------------------------------------------------------------ which one
+
+# Bytes of prepared state if nothing was said.
+USUAL_LIMIT = 1 << 30
+
+
+def executor_of(
+    given: Any, workers: int | None = None, memory_limit: int | str | None = None, strict: bool = True
+) -> Executor:
+    """The executor that was meant; the parameters are those of :meth:`rankwise.Parts.on`."""
+    limit = USUAL_LIMIT
+    if memory_limit is not None:
+        limit = checks.as_bytes(memory_limit, "memory_limit", 1)
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise RankwiseError(f"workers is a whole number from 1: found {workers!r:.60}")
+    if given == "threads":
+        return Threads(workers, limit)
+    if given == "processes":
+        return Processes(workers, limit)
+    if hasattr(given, "submit") and hasattr(given, "scheduler_info"):
+        return Cluster(given, limit, strict)
+    if hasattr(given, "results") and hasattr(given, "workers"):
+        return given  # type: ignore[no-any-return]
+    raise RankwiseError(f"passes are computed by 'threads', 'processes' or a Dask client: found {given!r:.60}")
