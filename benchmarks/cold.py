@@ -88,7 +88,7 @@ def first_use(body: str, folder: Path, **variables: str) -> float:
 
 
 def first_uses() -> list[dict[str, Any]]:
-    from rankwise._kernels import pack
+    from rankwise._kernels.machine import pack
     from rankwise.rankers._base import registered
 
     if not isinstance(pack.installed(), pack.Pack):
@@ -124,13 +124,13 @@ def first_uses() -> list[dict[str, Any]]:
 KERNELS = """
 import io, json, sys
 if sys.argv[1] == "native":
-    from rankwise._kernels import level
+    from rankwise._kernels.machine import level
     level.level = lambda: None  # before anything else reads it: kernels are optimised for this processor
 import numpy as np
 import rankwise as rw
 from benchmarks.clock import best_of
-from rankwise._kernels import origins
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels.machine import compile_log
+from rankwise._kernels.dot_products import linear_scores
 from rankwise.losses.compute import PreparedLists, loss_lists
 
 rng = np.random.default_rng(0)
@@ -152,7 +152,7 @@ found = {}
 for name, work in works.items():
     work()
     found[name] = best_of(30, work)
-sources = {one.source for one in origins.record}
+sources = {one.source for one in compile_log.record}
 assert ("pack" in sources) == (sys.argv[1] == "pack"), sources
 print(json.dumps(found))
 """

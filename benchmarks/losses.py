@@ -28,7 +28,7 @@ def seconds(loss: Any, lists: int, documents: int, times: int = 5) -> float:
 
 def sort_seconds() -> float:
     """The project's own stable sort of the labels, in the same kind of loop."""
-    from rankwise._kernels.jit import kernel
+    from rankwise._kernels.machine.jit import kernel
     from rankwise._kernels.sorting import sort_carrying
 
     @kernel(cache=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels.dot_products import linear_scores
 from rankwise._tables import Table
 from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.losses.compute import LossOverLists

@@ -13,7 +13,7 @@ from rankwise.measures import Measure, registered
 
 MEASURE = """
 from dataclasses import dataclass
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.measures import BinaryMeasure
 
 @kernel

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKS = "src/rankwise/_kernels/packs"
+PACKS = "src/rankwise/_kernels/machine/packs"
 KERNELS = "rankwise/_kernels"
 
 
@@ -47,7 +47,7 @@ def test_the_pure_wheel_carries_no_pack(tree):
     name, files, about = built(tree, "nothing")
     assert name.endswith("-py3-none-any.whl")
     assert "Root-Is-Purelib: true" in about
-    assert f"{KERNELS}/jit.py" in files
+    assert f"{KERNELS}/machine/jit.py" in files
     assert not [file for file in files if file.endswith(".pack")]
 
 
@@ -58,9 +58,9 @@ def test_the_wheel_of_a_platform_carries_the_packs(tree):
     assert name.endswith(f"-{tag}.whl")
     assert f"Tag: {tag}" in about
     assert "Root-Is-Purelib: false" in about
-    assert files[f"{KERNELS}/packs/some.pack"] == b"code"
+    assert files[f"{KERNELS}/machine/packs/some.pack"] == b"code"
     pure = built(tree, "nothing")[1]
-    assert {file for file in files if ".dist-info" not in file} - set(pure) == {f"{KERNELS}/packs/some.pack"}
+    assert {file for file in files if ".dist-info" not in file} - set(pure) == {f"{KERNELS}/machine/packs/some.pack"}
 
 
 def test_without_a_pack_there_is_no_wheel_of_a_platform(tree):

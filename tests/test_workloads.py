@@ -9,18 +9,18 @@ import sys
 from numba.core.dispatcher import Dispatcher
 
 import rankwise
-from rankwise._kernels.jit import KernelLoader
-from rankwise._kernels.keys import named_functions
+from rankwise._kernels.machine.jit import KernelLoader
+from rankwise._kernels.machine.keys import named_functions
 from rankwise._workloads import workloads
 
 RUN = """
 import json
-from rankwise._kernels import origins
-from rankwise._kernels.jit import KernelLoader
+from rankwise._kernels.machine import compile_log
+from rankwise._kernels.machine.jit import KernelLoader
 from rankwise._workloads import workloads
 for work in workloads().values():
     work()
-print(json.dumps(sorted({one.kernel for one in origins.record})))
+print(json.dumps(sorted({one.kernel for one in compile_log.record})))
 """
 
 

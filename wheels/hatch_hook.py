@@ -22,10 +22,10 @@ class PackHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable" or os.environ.get("RANKWISE_WHEEL") != "packs":
             return
-        packs = sorted(Path(self.root, "src", "rankwise", "_kernels", "packs").glob("*.pack"))
+        packs = sorted(Path(self.root, "src", "rankwise", "_kernels", "machine", "packs").glob("*.pack"))
         if not packs:
             raise FileNotFoundError("there is no pack in the source tree: run `python3 run.py pack` first")
         build_data["pure_python"] = False
         build_data["tag"] = TAG.format(machine=platform.machine())
         for pack in packs:
-            build_data["force_include"][str(pack)] = f"rankwise/_kernels/packs/{pack.name}"
+            build_data["force_include"][str(pack)] = f"rankwise/_kernels/machine/packs/{pack.name}"

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rankwise._kernels.level import LEVELS, Level
+from rankwise._kernels.machine.level import LEVELS, Level
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / "build" / "pack-cache"
@@ -128,7 +128,7 @@ def compile_for_exact_types() -> None:
     """Make numba compile every kernel for exactly the types of every call; to be called before kernels are imported."""
     from numba.core import dispatcher
 
-    from rankwise._kernels import jit
+    from rankwise._kernels.machine import jit
 
     original, compiled = dispatcher._DispatcherBase.__init__, jit.compiled
     exact = True
@@ -173,10 +173,10 @@ def collect(names: list[str], out: Path) -> None:
     from numba.core.serialize import dumps
 
     import rankwise
-    from rankwise._kernels import origins
-    from rankwise._kernels.cache import KernelCache, cache_folder
-    from rankwise._kernels.jit import KernelLoader
-    from rankwise._kernels.pack import conditions, pack_bytes
+    from rankwise._kernels.machine import compile_log
+    from rankwise._kernels.machine.cache import KernelCache, cache_folder
+    from rankwise._kernels.machine.jit import KernelLoader
+    from rankwise._kernels.machine.pack import conditions, pack_bytes
 
     found: dict[str, bytes] = {}
     original = KernelLoader._from_cache
@@ -193,7 +193,7 @@ def collect(names: list[str], out: Path) -> None:
 
     KernelLoader._from_cache = from_cache
     run_workloads(names, 0, 1)
-    compiled = sorted({one.kernel for one in origins.record if one.source == "compiler"})
+    compiled = sorted({one.kernel for one in compile_log.record if one.source == "compiler"})
     if compiled:
         raise PackBuildError(
             f"these kernels cannot be kept, or are not compiled alike every time: {', '.join(compiled)}"
@@ -220,7 +220,7 @@ def main(arguments: list[str]) -> int:
         elif given.collect:
             collect(given.names, given.collect)
         else:
-            from rankwise._kernels.pack import FOLDER, pack_name
+            from rankwise._kernels.machine.pack import FOLDER, pack_name
 
             FOLDER.mkdir(exist_ok=True)
             build(FOLDER / pack_name(), names=given.names)

@@ -224,7 +224,7 @@ def compare(
     >>> len(found.queries), found.baseline, len(found.cells)
     (60, 'ridge', 6)
     """
-    from rankwise._kernels.drive import expect
+    from rankwise._kernels.machine.compile_progress import announce_kernels
     from rankwise.evaluation.compare.folds import divide
     from rankwise.evaluation.compare.rankers import Learner, as_entries
     from rankwise.evaluation.compare.run import ComparisonRun, baseline_of, check_options, compared, rehearse
@@ -241,7 +241,9 @@ def compare(
     chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
     options = check_options(level, correction, random_state, reading)
     entries = as_entries(rankers, first, grids, random_state)
-    expect("evaluate", *(getattr(one.model, "name", "") for one in entries.values() if isinstance(one, Learner)))
+    announce_kernels(
+        "evaluate", *(getattr(one.model, "name", "") for one in entries.values() if isinstance(one, Learner))
+    )
     # all checks that need no data come before the data are read
     base = baseline_of(baseline, entries)
     parts = divide(data, folds, any(isinstance(one, Learner) for one in entries.values()), random_state, options)

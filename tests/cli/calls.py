@@ -4,39 +4,39 @@ import os
 import time
 from pathlib import Path
 
-from rankwise._kernels import origins
+from rankwise._kernels.machine import compile_log
 
 
 def shared(folder, mine, other):
     """Load a kernel, or compile it while the other call comes to the same kernel; a file has a line a compilation."""
     place = Path(folder)
     if (place / "kernel").exists():
-        origins.loaded("shared", "()", "cache")
+        compile_log.loaded("shared", "()", "cache")
         return
     (place / mine).touch()
-    origins.compilation_begins("shared", "()", "")
+    compile_log.compilation_begins("shared", "()", "")
     with (place / "log").open("a") as log:
         log.write(f"{mine}\n")
     deadline = time.monotonic() + 60
     while not (place / other).exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     (place / "kernel").touch()
-    origins.compilation_ended("shared", "()")
+    compile_log.compilation_ended("shared", "()")
 
 
 def nested(folder):
     """Compile one kernel inside of another."""
     for kernel in ("outer", "inner"):
-        origins.compilation_begins(kernel, "()", "")
+        compile_log.compilation_begins(kernel, "()", "")
     for kernel in ("inner", "outer"):
-        origins.compilation_ended(kernel, "()")
+        compile_log.compilation_ended(kernel, "()")
 
 
 def prints(folder):
     """Print, which must not be taken for a message."""
     os.write(1, b'["done", []]\n')
     print("text")
-    origins.loaded("printed", "()", "pack")
+    compile_log.loaded("printed", "()", "pack")
 
 
 def fails(folder):

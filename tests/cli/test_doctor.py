@@ -7,7 +7,7 @@ import sys
 import numba
 import pytest
 
-from rankwise._kernels import pack
+from rankwise._kernels.machine import pack
 
 
 @pytest.fixture

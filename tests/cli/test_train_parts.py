@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.queries.parts.write import PartsWriter
 
 LISTNET = ("--ranker", "ListNet", "--set", "solver=lbfgs", "--set", "alpha=0.01", "--set", "steps=4")
@@ -14,7 +14,7 @@ LISTNET = ("--ranker", "ListNet", "--set", "solver=lbfgs", "--set", "alpha=0.01"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(drive, "CHUNK", 300)
+    monkeypatch.setattr(parallel, "CHUNK", 300)
     queries = rw.make_lists(120, documents=12, features=5, random_state=1)
     with PartsWriter(tmp_path / "lists", part_bytes=1) as writer:
         writer.append(queries)

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from rankwise._kernels import origins
+from rankwise._kernels.machine import compile_log
 from rankwise.cli.compiling import Call, WouldCompileError, compile_in_processes, processes, without_compiler
 from rankwise.errors import RankwiseError
 
@@ -63,15 +63,15 @@ def test_a_check_stops_before_the_compiler(tmp_path):
 def test_ordinary_handlers_do_not_catch_what_would_compile():
     def work():
         try:
-            origins.compilation_begins("some.kernel", "()", "")
+            compile_log.compilation_begins("some.kernel", "()", "")
         except Exception:
             return
 
     with pytest.raises(WouldCompileError, match=r"some\.kernel"), without_compiler():
         work()
-    assert origins.being_compiled() == []
+    assert compile_log.being_compiled() == []
     with without_compiler():
-        origins.loaded("some.kernel", "()", "cache")
+        compile_log.loaded("some.kernel", "()", "cache")
 
 
 @pytest.mark.parametrize(("jobs", "calls", "count"), [(3, 9, 3), (3, 2, 2), (None, 1, 1), (None, 99, None)])

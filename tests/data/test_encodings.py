@@ -343,7 +343,7 @@ def test_w1_the_command_line_prints_ids_that_are_no_utf8_and_says_so_once(tmp_pa
     (tmp_path / "scores").write_text("".join(f"{i}\n" for i in range(8)))
     command = [sys.executable, "-X", "utf8=0", "-m", "rankwise", "evaluate", "judged", "scores", "--per-query"]
     environment = {"PATH": "", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8:strict", "HOME": str(tmp_path)}
-    from rankwise._kernels.cache import cache_folder
+    from rankwise._kernels.machine.cache import cache_folder
 
     folder = cache_folder()
     if folder is not None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rankwise
 from rankwise import Parts, Queries, Scaler
 from rankwise._atomic_write import LOCK
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.io import PartsWriter, write_parts
 from rankwise.queries.fingerprints import fingerprints
@@ -56,7 +56,7 @@ def test_every_chunk_of_the_whole_is_a_view_of_one_file(tmp_path, sizes, bounds,
     shutil.rmtree(tmp_path / "lists", ignore_errors=True)
     blocks = cut(queries, [min(one, len(queries)) for one in bounds])
     parts = write_parts(blocks, tmp_path / "lists", part_bytes=part_bytes)
-    chunks = list(drive.query_chunks(queries.start))
+    chunks = list(parallel.query_chunks(queries.start))
     assert parts.chunks() == chunks
     firsts = np.cumsum([0, *(part.queries for part in parts.manifest.parts)])
     assert set(firsts.tolist()) <= {0, *(last for _, last in chunks)}
@@ -100,7 +100,7 @@ def test_any_selection_is_that_of_the_same_queries_in_memory(parts, queries):
     for key in (slice(None), slice(3, 250), slice(None, None, 7), rng.random(300) < 0.5, [7, 299, 7, 0], [], [-1]):
         chosen, expected = parts[key], queries[key]
         expected = expected if expected.is_grouped else expected[np.arange(len(expected))]
-        assert chosen.chunks() == list(drive.query_chunks(expected.start))
+        assert chosen.chunks() == list(parallel.query_chunks(expected.start))
         assert_same(chosen.block(0, len(chosen)), expected)
         for (first, last), block in zip(chosen.chunks(), chosen.blocks(), strict=True):
             assert_same(block, expected[first:last])

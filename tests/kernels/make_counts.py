@@ -14,14 +14,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from rankwise._kernels import origins, waiting
+from rankwise._kernels.machine import compile_log, compile_progress
 from rankwise._workloads import workloads
 
 Calls = dict[str, Callable[[], object]]
 
 
 def first_calls() -> Calls:
-    """The plainest use of what takes long to compile, by the names that ``expect`` takes."""
+    """The plainest use of what takes long to compile, by the names that ``announce_kernels`` takes."""
     import rankwise as rw
     from rankwise.cli.demo import rehearse
     from rankwise.rankers._base import registered
@@ -32,7 +32,7 @@ def first_calls() -> Calls:
     def read() -> None:
         with tempfile.NamedTemporaryFile(suffix=".txt") as file:
             rw.write_letor(queries, file.name)
-            origins.record.clear()
+            compile_log.record.clear()
             rw.read_letor(file.name)
 
     return {
@@ -51,10 +51,10 @@ def kernels_of(call: Callable[[], object], again: bool = True) -> Counter[str]:
         code = 1
         try:
             os.close(reader)
-            origins.record.clear()
+            compile_log.record.clear()
             call()
             with os.fdopen(writer, "w") as pipe:
-                json.dump([(origin.kernel, origin.signature, origin.source) for origin in origins.record], pipe)
+                json.dump([(origin.kernel, origin.signature, origin.source) for origin in compile_log.record], pipe)
             code = 0
         finally:
             os._exit(code)
@@ -82,7 +82,7 @@ def main() -> None:
             kernels = kernels_of(call)
             found.setdefault(part, {})[name] = dict(sorted(kernels.items()))
             print(f"{part}: {name}: {kernels.total()} kernels", file=sys.stderr)
-    Path(waiting._COUNTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    Path(compile_progress._COUNTS).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import rankwise
-from rankwise._kernels.cache import cache_folder
-from rankwise._kernels.pack import pack_name
+from rankwise._kernels.machine.cache import cache_folder
+from rankwise._kernels.machine.pack import pack_name
 from wheels import pack as builder
 
 SOURCE = Path(rankwise.__file__).parent
@@ -55,17 +55,14 @@ def built_pack(names=None):
 def install(folder, pack=None):
     """A copy of the package, of links to its files, that carries a pack: the variable that puts it on the path."""
     package = folder / "rankwise"
-    kernels = package / "_kernels"
-    kernels.mkdir(parents=True)
-    for one in SOURCE.iterdir():
-        if one.name != "_kernels":
-            (package / one.name).symlink_to(one)
-    for one in (SOURCE / "_kernels").iterdir():
-        if one.name != "packs":
-            (kernels / one.name).symlink_to(one)
-    (kernels / "packs").mkdir()
+    packs = package / "_kernels" / "machine" / "packs"
+    packs.mkdir(parents=True)
+    for inside, apart in (("", "_kernels"), ("_kernels", "machine"), ("_kernels/machine", "packs")):
+        for path in (SOURCE / inside).iterdir():
+            if path.name != apart:
+                (package / inside / path.name).symlink_to(path)
     if pack is not None:
-        (kernels / "packs" / pack_name()).write_bytes(pack)
+        (packs / pack_name()).write_bytes(pack)
     return {"PYTHONPATH": str(folder), "RANKWISE_CACHE_DIR": str(folder / "cache")}
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 # The index is outside of the array and inside the memory that the array is part of: harmless without checks.
 WRONG = """
 import numpy as np
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 @kernel
 def beyond(values):
@@ -23,7 +23,7 @@ def beyond(values):
 WRONG_FORMULA = """
 import numpy as np
 from numba import types
-from rankwise._kernels.jit import compiled, kernel, typed_function
+from rankwise._kernels.machine.jit import compiled, kernel, typed_function
 
 FORMULA = types.float64(types.Array(types.float64, 1, "C"))
 

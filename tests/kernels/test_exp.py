@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rankwise._kernels.exp import decay, exp, log1pexp, sigmoid
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 getcontext().prec = 400  # 1 + e^-700 has 304 digits
 

@@ -15,17 +15,17 @@ from unittest import mock
 import numba
 import pytest
 
-from rankwise._kernels import cache as kernel_cache
-from rankwise._kernels import jit
-from rankwise._kernels.cache import private_folder, prune
-from rankwise._kernels.jit import KernelLoader
+from rankwise._kernels.machine import cache as kernel_cache
+from rankwise._kernels.machine import jit
+from rankwise._kernels.machine.cache import private_folder, prune
+from rankwise._kernels.machine.jit import KernelLoader
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes of POSIX")
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
 
 SCRIPT = """
 {before}
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 @kernel
 def doubled(x):
@@ -58,7 +58,7 @@ def linked(cls, *arguments):
 link, interrupting = JITCodeLibrary._object_getbuffer_hook, False
 JITCodeLibrary._object_getbuffer_hook = classmethod(linked)  # before the first engine is made
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 @kernel
 def doubled(x):

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import pytest
 from numba import types
 
-from rankwise._kernels.keys import kernel_digest, type_text
+from rankwise._kernels.machine.keys import kernel_digest, type_text
 
 HELPERS = '''
 """Helpers."""
 import numpy as np
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 SCALE = 2.0
 SHIFT = 1
@@ -44,7 +44,7 @@ import numba
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 import HELPERS as h
 from HELPERS import helper
 

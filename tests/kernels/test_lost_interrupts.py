@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._kernels.jit import Driver
+from rankwise._kernels.machine.jit import Driver
 
 
 class AtCall:

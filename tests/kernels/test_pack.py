@@ -7,9 +7,10 @@ import numba
 import numpy as np
 import pytest
 
-from rankwise._kernels import jit, origins, rows
-from rankwise._kernels import pack as packs
-from rankwise._kernels.pack import MAGIC, Pack, PackError, pack_bytes, pack_name
+from rankwise._kernels import dot_products
+from rankwise._kernels.machine import compile_log, jit
+from rankwise._kernels.machine import pack as packs
+from rankwise._kernels.machine.pack import MAGIC, Pack, PackError, pack_bytes, pack_name
 from tests.kernels.packs import FEW, built_pack, install, run
 
 # A kernel of the pack of few workloads, as Scorer calls it.
@@ -46,11 +47,11 @@ def carry(tmp_path, monkeypatch):
     packs.installed.cache_clear()
 
 
-def scored(function=rows.score_rows.py_func):
+def scored(function=dot_products.score_rows.py_func):
     """Compute scores by a dispatcher of its own: (the numbers, where the code came from, why not from the pack)."""
-    before, out = len(origins.record), np.empty(4)
+    before, out = len(compile_log.record), np.empty(4)
     jit.kernel(function)(X, 0, 4, W, out)
-    outermost = origins.record[before:][-1]
+    outermost = compile_log.record[before:][-1]
     assert outermost.kernel.endswith(".score_rows")
     return out.tolist(), outermost.source, outermost.reason
 
@@ -73,7 +74,7 @@ COUNT = """
 import json, sys
 from numba.core import event
 import rankwise
-from rankwise._kernels import origins
+from rankwise._kernels.machine import compile_log
 from rankwise._workloads import workloads
 
 class Count(event.Listener):
@@ -88,7 +89,7 @@ event.register("numba:compile", count)
 every = workloads()
 for name in sys.argv[1:] or every:
     every[name]()
-sources = [one.source for one in origins.record]
+sources = [one.source for one in compile_log.record]
 print(json.dumps({"events": count.compiled, "from": rankwise.__file__, **{s: sources.count(s) for s in set(sources)}}))
 """
 
@@ -119,7 +120,7 @@ def test_with_the_pack_of_all_workloads_nothing_is_compiled_in_any_of_them(every
 
 OWN = """
 from numba import types
-from rankwise._kernels.jit import kernel, typed_function
+from rankwise._kernels.machine.jit import kernel, typed_function
 
 @kernel
 def doubled(x):
@@ -233,7 +234,7 @@ def score_rows(X, first, last, w, out):
 def test_a_pack_is_not_used_for_edited_sources(few, carry):
     carry(few)
     edited = {}
-    exec(EDITED, vars(rows), edited)
+    exec(EDITED, vars(dot_products), edited)
     numbers, source, reason = scored(edited["score_rows"])
     assert (numbers, source) == ([score + 1.0 for score in SCORES], "compiler")
     assert "the pack does not hold it for these types and this source" in reason
@@ -256,7 +257,7 @@ def test_no_variable_names_another_place(few, tmp_path):
     cache = tmp_path / "cache" / "packs"
     cache.mkdir(parents=True)
     (cache / pack_name()).write_bytes(few)
-    code = "from rankwise._kernels import pack; print(pack.installed())"
+    code = "from rankwise._kernels.machine import pack; print(pack.installed())"
     for value in ("1", str(elsewhere), str(elsewhere / pack_name())):
         said = run(code, {**install(tmp_path / f"site{len(value)}"), "RANKWISE_PACK": value})
         assert said.startswith("this installation has no pack for ")

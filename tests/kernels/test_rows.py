@@ -8,22 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from rankwise._kernels.rows import (
-    add_moments,
-    add_rows,
-    dot,
-    largest_radius,
-    list_radius,
-    onto_l1_ball,
-    raised_radius,
-    score_rows,
-)
+from rankwise._kernels.dot_products import add_rows, dot, score_rows
+from rankwise._kernels.moments import add_moments
+from rankwise._kernels.radius import largest_radius, list_radius, raised_radius
 from rankwise.losses import MaxPair
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
 from rankwise.queries.queries import Queries
 from rankwise.solvers.online.config import OnlineConfig, State
-from rankwise.solvers.online.loop import run_rounds
+from rankwise.solvers.online.loop import onto_l1_ball, run_rounds
 from tests.oracles.perceptrons import onto_l1_ball as by_bisection
 
 TYPES = [np.float32, np.float64]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 
 
@@ -34,35 +34,35 @@ def test_n_jobs_that_is_no_number_of_threads_is_refused_everywhere(n_jobs):
 
 def test_w17_a_quota_of_version_2_and_of_every_group_above(tmp_path):
     files(tmp_path, **{"cpu.max": "max 100000\n"})
-    assert drive.cgroup_quota(tmp_path, "0::/\n") is None
+    assert parallel.cgroup_quota(tmp_path, "0::/\n") is None
     files(tmp_path, **{"pods__one__cpu.max": "150000 100000\n", "pods__cpu.max": "50000 100000\n"})
-    assert drive.cgroup_quota(tmp_path, "0::/pods/one\n") == 0.5
-    assert drive.cgroup_quota(tmp_path, "0::/elsewhere\n") is None
+    assert parallel.cgroup_quota(tmp_path, "0::/pods/one\n") == 0.5
+    assert parallel.cgroup_quota(tmp_path, "0::/elsewhere\n") is None
 
 
 def test_w17_a_quota_of_version_1_also_where_the_path_is_that_of_the_host(tmp_path):
     folder = "cpu,cpuacct__"
     files(tmp_path, **{f"{folder}cpu.cfs_quota_us": "250000", f"{folder}cpu.cfs_period_us": "100000"})
     groups = "5:memory:/docker/1\n3:cpu,cpuacct:/docker/1\n"
-    assert drive.cgroup_quota(tmp_path, groups) == 2.5
+    assert parallel.cgroup_quota(tmp_path, groups) == 2.5
     files(tmp_path, **{f"{folder}cpu.cfs_quota_us": "-1"})
-    assert drive.cgroup_quota(tmp_path, groups) is None
-    assert drive.cgroup_quota(tmp_path, "") is None
+    assert parallel.cgroup_quota(tmp_path, groups) is None
+    assert parallel.cgroup_quota(tmp_path, "") is None
 
 
 def test_w17_threads_respect_the_quota_and_few_values_take_one(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr(drive, "_quota", lambda: 1.2)
-    assert (drive.threads(None), drive.threads(-1), drive.threads(5)) == (2, 2, 5)
-    monkeypatch.setattr(drive, "_quota", lambda: 0.1)
-    assert drive.threads(None) == 1
-    monkeypatch.setattr(drive, "_quota", lambda: None)
-    assert drive.threads(None) == 8
-    assert drive.engine_threads(None, 32_000) == 1
-    assert drive.engine_threads(None, 10**8) == 8
-    assert drive.engine_threads(3, 32_000) == 3
-    monkeypatch.setattr(drive, "_forked", True)
-    assert drive.engine_threads(3, 10**8) == 1
+    monkeypatch.setattr(parallel, "_quota", lambda: 1.2)
+    assert (parallel.threads(None), parallel.threads(-1), parallel.threads(5)) == (2, 2, 5)
+    monkeypatch.setattr(parallel, "_quota", lambda: 0.1)
+    assert parallel.threads(None) == 1
+    monkeypatch.setattr(parallel, "_quota", lambda: None)
+    assert parallel.threads(None) == 8
+    assert parallel.engine_threads(None, 32_000) == 1
+    assert parallel.engine_threads(None, 10**8) == 8
+    assert parallel.engine_threads(3, 32_000) == 3
+    monkeypatch.setattr(parallel, "_forked", True)
+    assert parallel.engine_threads(3, 10**8) == 1
 
 
 def trees(engine="lightgbm"):

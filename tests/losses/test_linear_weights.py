@@ -50,7 +50,7 @@ def test_the_sum_is_that_of_the_definitions(loss):
 
 @over_all_losses
 def test_neither_threads_nor_scattered_rows_change_a_bit(loss, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (16,))
     queries, w = lists(4), np.random.default_rng(5).normal(size=5)
     objective = LossOverLists.of(loss, queries)
     one, two = objective(w, n_jobs=1), objective(w, n_jobs=2)

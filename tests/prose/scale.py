@@ -5,7 +5,7 @@ from typing import Any
 
 import rankwise as rw
 from experiments.growth import billions_of, rows_of, workers_of
-from rankwise._kernels.drive import CHUNK
+from rankwise._kernels.parallel import CHUNK
 from rankwise.queries.passes.estimate import WORTH_SENDING
 from rankwise.queries.passes.executors import USUAL_LIMIT
 from rankwise.rankers._model_selection import MANY

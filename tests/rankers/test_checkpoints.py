@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import FileFormatError, Interrupted, RankwiseError
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
@@ -18,14 +18,14 @@ from tests.rankers.test_parts import RANKERS, assert_same, lists, write_parts
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(drive, "CHUNK", 300)
+    monkeypatch.setattr(parallel, "CHUNK", 300)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("parts") / "lists"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drive, "CHUNK", 300)
+        patch.setattr(parallel, "CHUNK", 300)
         write_parts(lists(), found, part_bytes=40_000)
     return found
 
@@ -134,8 +134,8 @@ def test_ctrl_c_keeps_what_was_learned_and_the_journal(folder, tmp_path, monkeyp
 
 FIT = """
 import sys
-from rankwise._kernels import drive
-drive.CHUNK = 300
+from rankwise._kernels import parallel
+parallel.CHUNK = 300
 from rankwise.queries.parts.parts import Parts
 import rankwise as rw
 model = rw.ListNet(solver="lbfgs", steps=40, alpha=1e-4, tolerance=0.0)

@@ -325,7 +325,7 @@ def test_read_only_and_mapped_features_are_as_good_as_any(ranker, tmp_path):
 
 @over_all_rankers
 def test_the_number_of_threads_changes_no_bit(ranker, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (8,))
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (8,))
     monkeypatch.setattr("rankwise.queries.checks.BLOCK_VALUES", 16)
     queries = lists(40)
     one, two = (clone(ranker).set_params(n_jobs=jobs).fit(queries) for jobs in (1, 2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.parts.write import PartsWriter
@@ -21,7 +21,7 @@ CUTS = (1, 40_000, 1 << 30)
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks of 300 documents, so that small data sets have several."""
-    monkeypatch.setattr(drive, "CHUNK", 300)
+    monkeypatch.setattr(parallel, "CHUNK", 300)
 
 
 def lists(seed=1, queries=90, weights=False, document_weights=False):
@@ -74,7 +74,7 @@ RANKERS = {
 def folders(tmp_path_factory):
     """The same queries in one file per chunk, in a few files, and in one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drive, "CHUNK", 300)
+        patch.setattr(parallel, "CHUNK", 300)
         found = {}
         for cut in CUTS:
             found[cut] = tmp_path_factory.mktemp("parts") / "lists"
@@ -121,9 +121,9 @@ def test_every_batch_preset_and_online_ranker_that_says_so_is_tested_here():
 
 
 def test_files_that_do_not_end_with_chunks_change_nothing(tmp_path, monkeypatch, in_memory):
-    monkeypatch.setattr(drive, "CHUNK", 170)
+    monkeypatch.setattr(parallel, "CHUNK", 170)
     write_parts(lists(), tmp_path / "lists", part_bytes=1)
-    monkeypatch.setattr(drive, "CHUNK", 300)
+    monkeypatch.setattr(parallel, "CHUNK", 300)
     for name in ("committee", "listnet", "squared pairs"):
         assert_same(in_memory(name), RANKERS[name]().fit(Parts(tmp_path / "lists")))
 

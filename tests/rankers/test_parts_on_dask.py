@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes import executors
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 @pytest.fixture(scope="module", autouse=True)
 def small_chunks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drive, "CHUNK", 300)
+        patch.setattr(parallel, "CHUNK", 300)
         yield
 
 

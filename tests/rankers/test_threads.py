@@ -18,7 +18,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankwise as rw
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.queries.concat import concat
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
@@ -143,7 +143,7 @@ def child(folder, threads):
         if folder:
             found = of_ohsumed(folder, threads)
         else:  # few rows make several chunks
-            drive.query_chunks.__defaults__, drive.CHUNK, ridge._CHUNK = (256,), 256, 256
+            parallel.query_chunks.__defaults__, parallel.CHUNK, ridge._CHUNK = (256,), 256, 256
             found = {kind: bits_of_all(kind, threads) | bits_of_the_rest(kind, threads) for kind in ("long", "wide")}
             found = {f"{kind}: {name}": bits for kind, own in found.items() for name, bits in own.items()}
         after = blas_threads()

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._diagnose.findings import Finding
-from rankwise._kernels import drive
-from rankwise._kernels.drive import one_blas_thread
+from rankwise._kernels import parallel
+from rankwise._kernels.blas import one_blas_thread
 from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.queries.checks import Floats, plural
@@ -112,9 +112,9 @@ def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None,
         constant = (part.low == part.high)[listed].sum(axis=0)
         return part._replace(low=part.low.min(axis=0), high=part.high.max(axis=0), constant=constant)
 
-    chunks = [(first, last) for first, last in drive.query_chunks(start, step) if start[last] > start[first]]
+    chunks = [(first, last) for first, last in parallel.query_chunks(start, step) if start[last] > start[first]]
     with progress("looking at features", n_documents, verbose) as bar:
-        parts = drive.run(look, chunks, n_jobs)
+        parts = parallel.map_chunks(look, chunks, n_jobs)
     listed = np.count_nonzero(queries.sizes > 1)
     return Summary(
         low=np.min([part.low for part in parts], axis=0).astype(np.float64),

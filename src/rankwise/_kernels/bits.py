@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 intrinsic: Any = numba.extending.intrinsic  # its result takes other arguments than the function that it decorates
 

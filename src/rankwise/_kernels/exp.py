@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from rankwise._kernels.bits import from_bits, to_bits
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 LOG2_E = 1.0 / math.log(2.0)
 # ln 2 in two parts: the first has zeros at its end, so that k times it is exact for every k here

@@ -37,7 +37,7 @@ import math
 import numpy as np
 
 from rankwise._kernels.exp import LOG2_E, decay
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 TERMS = 24
 _INVERSE_FACTORIAL = np.array([1.0 / math.factorial(n) for n in range(TERMS)])

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from rankwise._kernels.dot_products import dot
 from rankwise._kernels.exp import exp
-from rankwise._kernels.jit import FLOATS, FLOATS_IN, compiled, features_in, kernel
-from rankwise._kernels.rows import dot
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, compiled, features_in, kernel
 
 # The kernels by name, at the numbers that compiled code knows them by.
 KERNELS = ("rbf", "linear", "poly")

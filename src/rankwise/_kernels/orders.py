@@ -12,8 +12,8 @@ and :func:`hinge_of_sets` sums the hinges between sets of perfect and imperfect 
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
-from rankwise._kernels.rows import add_rows, dot
+from rankwise._kernels.dot_products import add_rows, dot
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 
 

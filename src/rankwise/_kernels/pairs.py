@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from rankwise._kernels.dot_products import add_rows, dot
 from rankwise._kernels.exp import exp
-from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel
-from rankwise._kernels.rows import add_rows, dot
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel
 from rankwise._kernels.sorting import sort_carrying
 
 

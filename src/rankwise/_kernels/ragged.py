@@ -7,7 +7,7 @@ at which a block begins. A query without ties has ``end[t] = t + 1``.
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ clumps) is sorted by merging.
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 # Moves that insertion may make for each key before merging takes over.
 _BUDGET = 8

@@ -5,7 +5,7 @@ A feature with thresholds t_0 < ... < t_{K-1} has bins 0, ..., K: bin b holds th
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 
 # Columns that are processed together: their sums do not wait for each other, and a cache line of X is read once.
 TOGETHER = 4

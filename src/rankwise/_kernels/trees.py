@@ -28,7 +28,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from rankwise._kernels.bits import trailing_zeros
-from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel
 from rankwise.errors import RankwiseError
 
 # The kinds of nodes.

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from rankwise._kernels.exp import log1pexp, sigmoid
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
 

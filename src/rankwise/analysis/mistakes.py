@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._figures import COLOURS, INK, PAPER, PlottedTable
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.evaluate import evaluate
@@ -545,6 +545,6 @@ def _count(
         order_lists(first, last, start, rows, scores, order, end, retrieved)
         return count_pairs(start[first : last + 1], order, end, grade, n_grades)
 
-    parts = drive.run(count, list(drive.query_chunks(start)), n_jobs)
+    parts = parallel.map_chunks(count, list(parallel.query_chunks(start)), n_jobs)
     empty = np.zeros((n_grades, n_grades), dtype=np.int64)
     return tuple(sum((part[which] for part in parts), empty) for which in range(4))

@@ -19,7 +19,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankwise._kernels import origins
+from rankwise._kernels.machine import compile_log
 from rankwise._progress import progress
 from rankwise.errors import RankwiseError
 
@@ -52,14 +52,14 @@ def without_compiler() -> Iterator[None]:
 
     def refuse(kernel: str, begins: bool) -> None:
         if begins:
-            origins.abandoned()
+            compile_log.abandoned()
             raise WouldCompileError(kernel)
 
-    origins.listeners.insert(0, refuse)
+    compile_log.listeners.insert(0, refuse)
     try:
         yield
     finally:
-        origins.listeners.remove(refuse)
+        compile_log.listeners.remove(refuse)
 
 
 @dataclass(frozen=True)
@@ -316,17 +316,17 @@ def work() -> None:
 
         def listen(kernel: str, begins: bool) -> None:
             if not begins:
-                compiled.append(origins.record[-1][:2])
+                compiled.append(compile_log.record[-1][:2])
                 return
-            (first, *inner) = origins.being_compiled()
+            (first, *inner) = compile_log.being_compiled()
             if not inner:  # a kernel that another one needs is compiled at once: to break off would lose that one
                 tell("asks", *first)
                 if not json.loads(sys.stdin.readline()):
-                    origins.abandoned()
+                    compile_log.abandoned()
                     raise _LeftError(*first)
             tell("begins", kernel)
 
-        origins.listeners.append(listen)
+        compile_log.listeners.append(listen)
         for line in iter(sys.stdin.readline, ""):
             tell(*_made(*json.loads(line)))
 
@@ -338,12 +338,12 @@ def _made(function: str, arguments: Sequence[Any], check: bool) -> Sequence[Any]
         with without_compiler() if check else nullcontext():
             getattr(importlib.import_module(module), name)(*arguments)
     except WouldCompileError as lacking:
-        return "lacks", origins.record, str(lacking)
+        return "lacks", compile_log.record, str(lacking)
     except _LeftError as left:
         return "left", *left.args
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"
-    return "done", origins.record
+    return "done", compile_log.record
 
 
 def processes(jobs: int | None, calls: Mapping[str, Any] | Sequence[Any]) -> int:

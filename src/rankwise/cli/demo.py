@@ -205,7 +205,7 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
 
 def compile_for(names: Sequence[str]) -> None:
     """Compile what the demonstration needs with these rankers, if it is not compiled yet."""
-    from rankwise._kernels.waiting import needed_by
+    from rankwise._kernels.machine.compile_progress import needed_by
     from rankwise._progress import progress
     from rankwise.cli.compiling import Call, WouldCompileError, compile_in_processes, processes, without_compiler
 

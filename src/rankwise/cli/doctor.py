@@ -68,7 +68,7 @@ def _extras() -> dict[str, str]:
 
 def _cache() -> dict[str, Any]:
     """The cache folder, how many kernels it holds, and why it is not used."""
-    from rankwise._kernels.cache import cache_path, private_folder
+    from rankwise._kernels.machine.cache import cache_path, private_folder
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -85,7 +85,7 @@ def _cache() -> dict[str, Any]:
 
 def _pack() -> dict[str, Any]:
     """The pack that would be used, and why it is not."""
-    from rankwise._kernels import pack
+    from rankwise._kernels.machine import pack
 
     path, opened = pack.FOLDER / pack.pack_name(), pack.installed()
     found = {"file": str(path), "found": path.exists(), "used": not isinstance(opened, str)}
@@ -96,7 +96,7 @@ def _pack() -> dict[str, Any]:
 
 def _run(only: list[str] | None) -> dict[str, Any]:
     """Run workloads, and count where code came from: by source, and each kernel that was not in the pack."""
-    from rankwise._kernels import origins
+    from rankwise._kernels.machine import compile_log
     from rankwise._progress import track
     from rankwise._workloads import workloads
 
@@ -106,8 +106,8 @@ def _run(only: list[str] | None) -> dict[str, Any]:
             raise RankwiseError(f"there is no workload {name!r:.60}: the workloads are {', '.join(every)}")
     for name in track(only or list(every), "workloads"):
         every[name]()
-    counts = Counter(one.source for one in origins.record)
-    others = [one._asdict() for one in origins.record if one.source != "pack"]
+    counts = Counter(one.source for one in compile_log.record)
+    others = [one._asdict() for one in compile_log.record if one.source != "pack"]
     return {**{source: counts[source] for source in _SOURCES}, "outside_pack": others}
 
 

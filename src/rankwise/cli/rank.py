@@ -215,7 +215,7 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
 
 def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
     """Read the blocks of a .rankwise file, which is mapped into memory."""
-    from rankwise._kernels.drive import query_chunks
+    from rankwise._kernels.parallel import query_chunks
     from rankwise.queries.stored import load_queries
 
     queries, size = load_queries(data), os.path.getsize(data)
@@ -226,7 +226,7 @@ def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
 
 def part_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
     """Read the blocks of a data set in parts."""
-    from rankwise._kernels.drive import query_chunks
+    from rankwise._kernels.parallel import query_chunks
     from rankwise.queries.parts.parts import Parts
 
     parts = Parts(data)

@@ -166,7 +166,7 @@ def train(
     for option, value in of_parts.items():
         if value is not None and not in_parts:
             raise RankwiseError(f"{option} is for data sets in parts: make one by rankwise convert --parts")
-    from rankwise._kernels.drive import expect
+    from rankwise._kernels.machine.compile_progress import announce_kernels
 
     batch = new_ranker(ranker or (DEFAULT_OF_PARTS if in_parts else DEFAULT), {"measure": "nDCG@10", **given})
     reads = reading.keeping_missing(reads, [batch])
@@ -176,7 +176,7 @@ def train(
     if _moves_weights_alike(batch) and "scale" not in given:
         batch.set_params(scale="standard")
     target = _target(out, None)
-    expect(batch.name, "evaluate")
+    announce_kernels(batch.name, "evaluate")
     if in_parts:
         passes = Passes(
             executor or "threads", workers, memory_limit, None if checkpoint is None else Path(checkpoint), verbose

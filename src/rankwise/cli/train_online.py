@@ -115,7 +115,7 @@ def blocks(
 
 def _once(data: Path, n_features: int | None, reads: dict[str, Any], on_read: OnRead) -> Iterator["Queries"]:
     """Yield the blocks of one pass; a LETOR text is read as it comes, other files are opened as a whole."""
-    from rankwise._kernels.drive import query_chunks
+    from rankwise._kernels.parallel import query_chunks
     from rankwise.io.any_file import kind_of
     from rankwise.io.letor.stream import iter_letor
 

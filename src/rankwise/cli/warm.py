@@ -35,7 +35,7 @@ def warm(
 
     Example: rankwise warm RidgeRanker evaluate --jobs 2
     """
-    from rankwise._kernels.cache import cache_folder
+    from rankwise._kernels.machine.cache import cache_folder
     from rankwise._progress import in_lines
     from rankwise.cli.compiling import compile_in_processes, processes
 
@@ -62,7 +62,7 @@ def warm(
 
 def _calls(names: Sequence[str] | None) -> "list[Call]":
     """The calls of the named workloads, or of all."""
-    from rankwise._kernels.waiting import needed_by
+    from rankwise._kernels.machine.compile_progress import needed_by
     from rankwise._workloads import workloads
     from rankwise.cli.compiling import Call
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.drive import expect
+from rankwise._kernels.machine.compile_progress import announce_kernels
 from rankwise._progress import throughput
 from rankwise._tables import Table
 from rankwise.errors import DataError, DataWarning, RankwiseError, in_one_line, warn
@@ -454,7 +454,7 @@ def evaluate(
     if weight is not None:
         weight = checks.as_weights(weight, len(judged))
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
-    expect("evaluate")
+    announce_kernels("evaluate")
     if isinstance(judged, Parts):
         raw, lists = _by_block(judged, scores, parsed, tool, order, n_jobs), None
     else:

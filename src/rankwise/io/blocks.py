@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._kernels.text import letor_lines as code
 from rankwise._paths import path_of
 from rankwise.errors import DataError, FileFormatError
@@ -297,7 +297,7 @@ def blocks_of(queries: Queries | Parts) -> Iterator[Queries]:
     if isinstance(queries, Parts):
         yield from queries.blocks()
     else:
-        for first, last in drive.query_chunks(queries.start):
+        for first, last in parallel.query_chunks(queries.start):
             yield queries[first:last]
 
 

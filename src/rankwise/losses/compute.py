@@ -18,10 +18,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel, typed_function
+from rankwise._kernels import parallel
+from rankwise._kernels.dot_products import add_rows, dot
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel, typed_function
 from rankwise._kernels.ragged import GRADES
-from rankwise._kernels.rows import add_rows, dot
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
@@ -179,7 +179,7 @@ def loss_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None = Non
     values, gradient = np.zeros(len(lists.start) - 1), np.zeros(len(scores))
     given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, values, gradient)
     work = partial(_driver(), typed_function(lists.kernel, KERNEL), *given)
-    drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
+    parallel.map_chunks(work, list(parallel.query_chunks(lists.start)), n_jobs)
     return values, gradient
 
 
@@ -212,7 +212,7 @@ def curvature_lists(lists: PreparedLists, scores: Vector, *, n_jobs: int | None 
     gradient, diagonal = np.zeros(len(scores)), np.zeros(len(scores))
     given = (lists.start, rows, scores, lists.label, lists.value, lists.table, params, gradient, diagonal)
     work = partial(_curved_driver(), typed_function(lists.curved_kernel, CURVED_KERNEL), *given)
-    drive.run(work, list(drive.query_chunks(lists.start)), n_jobs)
+    parallel.map_chunks(work, list(parallel.query_chunks(lists.start)), n_jobs)
     return gradient, diagonal
 
 
@@ -348,7 +348,7 @@ class LossOverLists:
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
         total, slope = 0.0, np.zeros(self.queries.n_features)
-        for value, gradient in drive.run(partial(self.part, w=weights), self._chunks, n_jobs):
+        for value, gradient in parallel.map_chunks(partial(self.part, w=weights), self._chunks, n_jobs):
             total += value
             slope += gradient
         return total, slope
@@ -362,7 +362,7 @@ class LossOverLists:
 
     @cached_property
     def _chunks(self) -> list[tuple[int, int]]:
-        return list(drive.query_chunks(self.queries.start))
+        return list(parallel.query_chunks(self.queries.start))
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.losses._base import Loss
 from rankwise.losses.listnet import softmax

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import numpy as np
 
 from rankwise._kernels.exp import exp
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.weighted_losses import weighted_softmax, weighted_softmax_curved, weighted_targets
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.compute import label_classes

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import numpy as np
 
 from rankwise._kernels.exp import log1pexp, sigmoid
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._kernels.weighted_losses import weighted_pair_logistic, weighted_pair_logistic_curved
 from rankwise.errors import RankwiseError

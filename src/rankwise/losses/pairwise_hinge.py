@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._kernels.weighted_losses import weighted_pair_hinge, weighted_pair_hinge_curved

@@ -38,8 +38,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._kernels import drive
-from rankwise._kernels.jit import kernel
+from rankwise._kernels import parallel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import GRADES, number_classes
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
@@ -315,7 +315,7 @@ class SLAM(Loss):
             own = start[first : last + 1]
             weigh_lists(own, every, classes, values, discount, kind, symmetric, way, v)
 
-        drive.run(weigh, list(drive.query_chunks(start)))
+        parallel.map_chunks(weigh, list(parallel.query_chunks(start)))
         return way, v
 
     def params(self) -> tuple[float, ...]:

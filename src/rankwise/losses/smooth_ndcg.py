@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwise._kernels.exp import exp
 from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms_pay, windows
-from rankwise._kernels.jit import kernel, typed_function
+from rankwise._kernels.machine.jit import kernel, typed_function
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Rows, SmoothedMeasure, Vector

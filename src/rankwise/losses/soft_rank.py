@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from rankwise._kernels.exp import exp, outranking
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import largest
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import SmoothedMeasure, Vector

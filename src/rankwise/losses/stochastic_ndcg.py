@@ -14,7 +14,7 @@ import numpy as np
 
 from rankwise._kernels.bits import mix
 from rankwise._kernels.exp import exp, log1pexp, sigmoid
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Vector

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.measures._base import BinaryMeasure, Vector
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel, typed_function
+from rankwise._kernels import parallel
+from rankwise._kernels.machine.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel, typed_function
 from rankwise._kernels.ragged import largest, sort_blocks
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._tables import ShownAsFacts
@@ -148,7 +148,7 @@ def measure_lists_by_ties(
         if not tied:  # all ways to order equal scores are one
             result[1:, :, first:last] = result[0, :, first:last]
 
-    drive.run(work, list(drive.query_chunks(start)), n_jobs)
+    parallel.map_chunks(work, list(parallel.query_chunks(start)), n_jobs)
     return result
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.errors import MeasureError
 from rankwise.measures._base import Measure, Vector
 from rankwise.measures.ndcg import exp2_less_1

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.errors import MeasureError, warn
 from rankwise.measures._base import Measure, Vector
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.measures._base import Measure
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.errors import MeasureError
 from rankwise.measures._base import BinaryMeasure
 from rankwise.queries.checks import is_number

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.checks import differing_weights
@@ -123,7 +123,7 @@ def over_chunks(queries: "Queries | ChunkedQueries", job: Job, *arguments: Any, 
 
 
 def _in_memory(queries: Queries, job: Job, arguments: Sequence[Any]) -> Iterator[Any]:
-    for first, last in drive.query_chunks(queries.start):
+    for first, last in parallel.query_chunks(queries.start):
         block = block_of(queries, first, last)
         yield job.run(block, first, job.prepare(block, first), *arguments)
 
@@ -426,6 +426,6 @@ def radius_of(queries: "Queries | ChunkedQueries", n_jobs: int | None = None) ->
     """The largest radius of a query, in memory or in parts."""
     if not isinstance(queries, Queries):
         return max(queries.map(RadiusOfChunk(), n_jobs=n_jobs), default=0.0)
-    from rankwise._kernels.rows import largest_radius  # compiled code, which most importers do not need
+    from rankwise._kernels.radius import largest_radius  # compiled code, which most importers do not need
 
     return largest_radius(queries.X, queries.start, queries.rows)

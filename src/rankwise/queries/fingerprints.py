@@ -28,9 +28,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._kernels.bits import mix, mixed, to_bits, word_of
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.queries.checks import differing_weights
 from rankwise.queries.passes.chunked import ChunkedQueries, RecordedOfChunk
 from rankwise.queries.queries import Queries
@@ -75,11 +75,11 @@ def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
     labels = np.empty(0) if queries.y is None else queries.y
     rows = np.empty(0, np.int64) if queries.is_grouped else queries.rows
     keys, signs = column_keys(X.shape[1] + 1), projection_signs(X.shape[1])
-    drive.run(
+    parallel.map_chunks(
         lambda first, last: fingerprint_queries(
             first, last, queries.start, rows, X, labels, keys, signs, hashes, sketches
         ),
-        list(drive.query_chunks(queries.start)),
+        list(parallel.query_chunks(queries.start)),
         n_jobs,
     )
     return packed(hashes, sketches)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._kernels.bits import mixed
 from rankwise.queries.chunks import Job
 from rankwise.queries.fingerprints import (
@@ -230,8 +230,10 @@ def _sketched(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None
         query, sketch = np.concatenate([np.zeros((2, 0), np.int64), *parts], axis=1)
         return query, sketch
     X, place = content(queries), np.full(queries.n_documents, -1, np.int64)
-    signs, ends = projection_signs(X.shape[1]), [*range(0, queries.n_documents, drive.CHUNK), queries.n_documents]
-    drive.run(lambda first, last: find_sketches(first, last, X, signs, sketches, place), list(pairwise(ends)), n_jobs)
+    signs, ends = projection_signs(X.shape[1]), [*range(0, queries.n_documents, parallel.CHUNK), queries.n_documents]
+    parallel.map_chunks(
+        lambda first, last: find_sketches(first, last, X, signs, sketches, place), list(pairwise(ends)), n_jobs
+    )
     found = place >= 0
     query, sketch = np.unique(np.stack([queries.query_of_row[found], place[found]]), axis=1)
     return query, sketch

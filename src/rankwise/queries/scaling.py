@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
@@ -341,7 +341,7 @@ class Scaler(ShownAsFacts):
 
 def _in_input_order(queries: "Queries | ChunkedQueries") -> "Queries | ChunkedQueries":
     """All rows as one query if they make one chunk, so that scattered ones are summed in the order of the input."""
-    if isinstance(queries, ChunkedQueries) or len(list(drive.query_chunks(queries.start))) > 1:
+    if isinstance(queries, ChunkedQueries) or len(list(parallel.query_chunks(queries.start))) > 1:
         return queries
     return Queries._trusted(queries.X, None, np.array([0, queries.n_documents]))
 

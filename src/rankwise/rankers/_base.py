@@ -22,7 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._kernels.drive import expect, one_blas_thread, threads
+from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.machine.compile_progress import announce_kernels
+from rankwise._kernels.parallel import threads
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -206,7 +208,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """
         refuse_unknown(f"{self.name}.fit", unknown)
         threads(getattr(self, "n_jobs", None))  # a number that is none is an error before anything is read
-        expect(self.name)
+        announce_kernels(self.name)
         sessions = None
         if hasattr(X, "as_training_queries"):  # a click log, which a higher layer has
             X, sessions = X.as_training_queries(self), X.hashes()
@@ -718,7 +720,7 @@ class LinearRanker(Ranker):
     coef_: Vector
 
     def _scores(self, X: checks.Floats) -> Vector:
-        from rankwise._kernels.rows import linear_scores
+        from rankwise._kernels.dot_products import linear_scores
 
         return linear_scores(X, self.coef_, self.n_jobs)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.rows import linear_scores, scores_by_weights
+from rankwise._kernels.dot_products import linear_scores, scores_by_weights
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.rows import score_rows
+from rankwise._kernels.dot_products import score_rows
 from rankwise._kernels.thresholds import score_steps
 from rankwise._store import Store, read_store
 from rankwise._tables import notebook_html, paragraph

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._diagnose.features import feature_names
-from rankwise._kernels.drive import one_blas_thread
+from rankwise._kernels.blas import one_blas_thread
 from rankwise._tables import Table
 from rankwise.analysis.importance import FeatureImportance, losses_by_query, weights_of
 from rankwise.errors import RankwiseError

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise import make_lists
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.queries.chunks import (
     Extremes,
@@ -76,7 +76,7 @@ prepared: list[int] = []
 def test_neither_threads_nor_memory_change_a_bit(sizes, chunk, threads, limit):
     queries = lists(sizes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drive, "CHUNK", chunk)
+        patch.setattr(parallel, "CHUNK", chunk)
         expected = summed(queries, Sums(), 0.1, n_jobs=1)
         chunked = ChunkedQueries.of(InMemory(queries), Threads(threads, limit))
         work = chunked.work(Sums())
@@ -85,7 +85,7 @@ def test_neither_threads_nor_memory_change_a_bit(sizes, chunk, threads, limit):
             assert value == expected[0]
             assert slope.tobytes() == expected[1].tobytes()
         by_hand = 0.0
-        for first, last in drive.query_chunks(queries.start):
+        for first, last in parallel.query_chunks(queries.start):
             by_hand += float(np.array(block_of(queries, first, last).X).sum() * 0.1)
         assert value == by_hand
         assert limit is None or chunked.executor.kept.bytes <= limit
@@ -97,7 +97,7 @@ def test_scales_radii_and_balances_are_those_of_memory(sizes, chunk):
         sizes = [*sizes, 3]
     queries = lists(sizes, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drive, "CHUNK", chunk)
+        patch.setattr(parallel, "CHUNK", chunk)
         chunked = ChunkedQueries.of(InMemory(queries))
         for how in ("standard", "minmax", "log"):
             for one, two in zip(center_and_scale(queries, how), center_and_scale(chunked, how), strict=True):
@@ -112,14 +112,14 @@ def test_scales_radii_and_balances_are_those_of_memory(sizes, chunk):
 def test_moments_of_many_chunks_are_those_of_numpy():
     queries = lists([20] * 50, 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drive, "CHUNK", 70)
+        patch.setattr(parallel, "CHUNK", 70)
         centre, deviation = center_and_scale(queries, "standard")
     np.testing.assert_allclose(centre, queries.X.mean(axis=0), rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(deviation, queries.X.std(axis=0), rtol=1e-12)
 
 
 def test_what_is_prepared_is_made_once_and_dropped_with_its_work(monkeypatch):
-    monkeypatch.setattr(drive, "CHUNK", 50)
+    monkeypatch.setattr(parallel, "CHUNK", 50)
     chunked = ChunkedQueries.of(InMemory(lists([10] * 30)))
     work = chunked.work(Sums())
     prepared.clear()
@@ -166,7 +166,7 @@ def test_results_come_in_order_whatever_finishes_first():
 
 
 def test_an_error_in_a_chunk_reaches_the_caller_and_stops_the_rest(monkeypatch):
-    monkeypatch.setattr(drive, "CHUNK", 10)
+    monkeypatch.setattr(parallel, "CHUNK", 10)
 
     @dataclass(frozen=True)
     class Failing(Job):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.analysis.mistakes import by_group, label_pairs
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.statistics.intervals import interval, mean
@@ -69,7 +69,7 @@ def test_label_pairs_over_many_chunks_and_threads(monkeypatch):
     queries = Queries.from_arrays(np.zeros((5_000, 1)), random.integers(0, 5, 5_000), group=np.full(100, 50))
     scores = random.integers(0, 20, 5_000)
     whole = label_pairs(queries, scores, n_jobs=1)
-    monkeypatch.setattr(drive.query_chunks, "__defaults__", (64,))
+    monkeypatch.setattr(parallel.query_chunks, "__defaults__", (64,))
     assert label_pairs(queries, scores, n_jobs=4) == whole
     different = (math.comb(50, 2) - sum(math.comb(n, 2) for n in Counter(q.y.tolist()).values()) for q in queries)
     assert whole["pairs"].sum() == sum(different)

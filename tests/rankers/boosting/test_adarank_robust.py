@@ -20,8 +20,8 @@ from tests.rankers.boosting.test_adarank import lists, same
 
 @pytest.mark.parametrize("options", [{}, {"negated": True, "repeats": False, "ties": "expected", "measure": "AP"}])
 def test_the_number_of_threads_changes_no_bit(options, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
-    monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 64)
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (16,))
+    monkeypatch.setattr("rankwise._kernels.parallel.CHUNK", 64)
     monkeypatch.setattr("rankwise.rankers.boosting.candidates._VALUES", 20)
     train, other = lists(22, count=50, features=40), lists(23, features=40)
     one, two = (AdaRank(**options, n_jobs=jobs).fit(train, validation=other) for jobs in (1, 2))

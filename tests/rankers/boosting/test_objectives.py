@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import rankwise as rw
 from rankwise import losses
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import Loss, registered
 from rankwise.rankers._model_selection import mean_measure

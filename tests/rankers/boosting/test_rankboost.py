@@ -181,7 +181,7 @@ def test_a_list_of_weight_two_is_a_list_twice(pairs):
 def test_scattered_rows_and_other_precisions_and_threads_change_no_bit(monkeypatch):
     monkeypatch.setattr("rankwise.rankers.boosting.candidates._SHARED", 1)
     monkeypatch.setattr("rankwise.rankers.boosting.candidates._BLOCK", 2)
-    monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 16)
+    monkeypatch.setattr("rankwise._kernels.parallel.CHUNK", 16)
     queries, held = lists(10, count=20, features=9), lists(11, features=9)
     model = RankBoost(rounds=25, n_jobs=1).fit(queries, validation=held)
     assert_same(RankBoost(rounds=25, n_jobs=3).fit(queries, validation=held), model)

@@ -79,7 +79,7 @@ over_both_intercepts = pytest.mark.parametrize("intercept", ["query", "global"])
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e4])
-def test_the_weights_are_those_of_least_squares_on_centred_rows(problem, intercept, balanced, weighted, alpha):
+def test_the_weights_are_those_of_least_squares_on_centered_rows(problem, intercept, balanced, weighted, alpha):
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
     weight = of_rows(queries, balanced_weights([queries])[0] if balanced else row_weight(queries))
@@ -102,7 +102,7 @@ def test_with_one_intercept_per_query_it_is_a_regression_with_one_column_per_que
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("features", [1, 5, 31, 600])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_moments_are_sums_of_products_of_centred_rows(features, weighted, dtype):
+def test_moments_are_sums_of_products_of_centered_rows(features, weighted, dtype):
     queries = lists(8, count=50, features=features, weighted=weighted, dtype=dtype)
     weight = of_rows(queries, row_weight(queries))
     rng = np.random.default_rng(1)

@@ -213,7 +213,7 @@ def test_huge_features_work_or_are_refused_in_a_sentence(scale, how, tmp_path):
 
 
 def test_the_number_of_threads_changes_no_bit_of_the_whole_fit(monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (16,))
     train, other = lists(17, count=60), lists(18, count=40)
     one, two = (
         ListNet(solver="lbfgs", alpha=(1e-4, 1e-2), n_jobs=jobs).fit(train, validation=other) for jobs in (1, 3)

@@ -590,8 +590,8 @@ def test_a_saved_model_keeps_its_records(ranker, tmp_path):
 
 @over_some
 def test_the_number_of_threads_changes_no_bit_of_the_records(ranker, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
-    monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 16)
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (16,))
+    monkeypatch.setattr("rankwise._kernels.parallel.CHUNK", 16)
     train = larger(33)
     one, two = (made(ranker, alpha=(1.0, 0.01), folds=2, n_jobs=jobs).fit(train) for jobs in (1, 2))
     assert state(one) == state(two)

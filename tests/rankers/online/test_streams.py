@@ -115,7 +115,7 @@ def test_gathering_changes_nothing(ranker, monkeypatch):
     whole = run(new(ranker).fit(queries))
     for gathered in (1, 10, 1000):
         monkeypatch.setattr(learner, "GATHERED", gathered)
-        monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (gathered,))
+        monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (gathered,))
         assert run(new(ranker).partial_fit(iter(queries))) == whole
         assert run(new(ranker).fit(queries)) == whole
 

@@ -130,7 +130,7 @@ def test_it_learns_what_can_be_learned():
 
 def test_the_number_of_threads_changes_no_bit_of_many_orders(monkeypatch):
     monkeypatch.setattr("rankwise.solvers.batch.working_sets._CHUNK", 3)
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (8,))
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (8,))
     one, two = (PermuRank(alpha=0.1, rounds=8, stop="last", n_jobs=jobs).fit(lists(9)) for jobs in (1, 2))
     assert one.coef_.tobytes() == two.coef_.tobytes()
     assert one.history_ == two.history_

@@ -244,7 +244,7 @@ def test_another_width_prepares_nothing_anew():
 
 @pytest.mark.parametrize("solver", ["cg", "lbfgs"])
 def test_the_number_of_threads_changes_no_bit_of_any_stage(solver, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (16,))
     queries = lists(6, count=40)
     runs = [
         annealing(SmoothNDCG(), queries, alpha=0.1, solver=solver, n_jobs=jobs).run(np.ones(3), [2.0, 0.5])

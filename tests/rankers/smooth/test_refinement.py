@@ -208,7 +208,7 @@ def test_a_certificate_names_the_smoothed_loss_if_it_was_minimised_and_no_loss_i
 
 @pytest.mark.parametrize("with_validation", [False, True])
 def test_the_number_of_threads_changes_no_bit(with_validation, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (64,))
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (64,))
     train, other = crooked(9), crooked(10, 20) if with_validation else None
     one, three = (SmoothRank("nDCG@10", n_jobs=jobs).fit(train, validation=other) for jobs in (1, 3))
     assert one.refined_

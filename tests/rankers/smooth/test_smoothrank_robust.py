@@ -94,8 +94,8 @@ def test_float32_is_read_where_it_stands_and_never_widened(tmp_path, monkeypatch
 @pytest.mark.parametrize("measure", ["nDCG@5", "AP"])
 @pytest.mark.parametrize("with_validation", [False, True])
 def test_the_number_of_threads_changes_no_bit(measure, with_validation, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
-    monkeypatch.setattr("rankwise._kernels.drive.CHUNK", 16)
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (16,))
+    monkeypatch.setattr("rankwise._kernels.parallel.CHUNK", 16)
     train, other = lists(23), lists(24) if with_validation else None
     one, two = (
         SmoothRank(measure, alpha=(1e-3, 1.0, 100.0), folds=2, n_jobs=jobs, **QUICK).fit(train, validation=other)

@@ -127,7 +127,7 @@ def test_weights_multiply_lists_and_a_weight_of_zero_leaves_one_out(per_pair):
 
 
 def test_neither_threads_nor_scattered_rows_change_a_bit(monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.drive.query_chunks.__defaults__", (16,))
+    monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (16,))
     queries, rng = lists(12, count=30), np.random.default_rng(13)
     w, v = rng.normal(size=4), rng.normal(size=4)
     shuffle = rng.permutation(queries.n_documents)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._kernels.rows import largest_radius
+from rankwise._kernels.radius import largest_radius
 from rankwise.errors import RankwiseError
 from rankwise.guarantees import WeightFacts
 from rankwise.guarantees.bounds.online import COVERED, SEPARABLE

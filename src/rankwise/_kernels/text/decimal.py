@@ -20,7 +20,7 @@ doi:10.1002/spe.2984
 import numpy as np
 
 from rankwise._kernels.bits import from_bits
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.text.words import (
     byte,
     digit_bits,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.text.decimal import is_break
 from rankwise._kernels.text.words import HIGH, ONES, U, byte, trailing_zeros, word
 

@@ -14,7 +14,7 @@ bytes. Everything else (gaps, more blanks, exponents, long numbers, the last byt
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.decimal import (
     FINITE,

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.text.decimal import TENS, nearest
 
 MOST_DECIMALS = 15

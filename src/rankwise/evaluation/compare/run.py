@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
@@ -277,7 +277,7 @@ _AGAIN, _PATIENCE = 2.0, 20.0  # seconds until a thread is asked to stop once mo
 
 # From this many training documents on, a ranker's own threads keep the cores busy; cells then run one after the other,
 # so memory does not grow with their number.
-_MANY_DOCUMENTS = 4 * drive.CHUNK
+_MANY_DOCUMENTS = 4 * parallel.CHUNK
 
 
 def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int]:
@@ -300,7 +300,7 @@ def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int
         Threads of each cell.
     """
     # large data: one cell after the other, each on all cores
-    cores = drive.threads(n_jobs)
+    cores = parallel.threads(n_jobs)
     workers = 1 if documents >= _MANY_DOCUMENTS else min(cores, cells)
     return workers, max(1, cores // workers)
 

@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
+from rankwise._kernels.machine.compile_progress import announce_kernels
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.letor_rows import after_newline, count_rows, expected_ids, gather, read_rows
 from rankwise.errors import FileFormatError, RankwiseError
@@ -153,7 +154,7 @@ def read_letor(
     """
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs)
     text = read_text(path)
-    drive.expect("read_letor")
+    announce_kernels("read_letor")
     table = read_table(text, how)
     if table is None:
         raise FileFormatError(f"{text.name} holds no rows: expected lines of the form label qid:id feature:value ...")
@@ -190,7 +191,7 @@ def as_reading(
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
     if kind not in (np.float32, np.float64):
         raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
-    drive.threads(n_jobs)  # refuses an invalid number of threads
+    parallel.threads(n_jobs)  # refuses an invalid number of threads
     refuse_unless_one_of(missing, "missing", get_args(Missing))
     refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
@@ -217,7 +218,7 @@ def queries_of(table: LetorTable, how: Reading, grouping: Grouping | None = None
     """The table as `Queries`, with missing values replaced in place, a few queries at a time."""
     start, rows, qid = grouping or by_run(table.run_row, parse_ids(table.run_qid), len(table.y))
     if table.missing:
-        for first, last in drive.query_chunks(start):
+        for first, last in parallel.query_chunks(start):
             begin, end = start[first], start[last]
             places = slice(begin, end) if rows is None else rows[begin:end]
             table.X[places] = fill_missing(table.X[places], start[first : last + 1] - begin, None, how.missing)
@@ -305,7 +306,7 @@ def read_table(text: Text, how: Reading, first_line: int = 1) -> LetorTable | No
         None where there is no row.
     """
     bounds = cut(text.data)
-    counts = drive.run(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
+    counts = parallel.map_chunks(lambda first, last: count_rows(text.data, first, last), bounds, how.n_jobs)
     first_row = offsets(counts).tolist()
     n_rows = first_row.pop()
     if not n_rows:
@@ -321,7 +322,7 @@ def read_table(text: Text, how: Reading, first_line: int = 1) -> LetorTable | No
         X = _allocated(n_rows, rules, how.dtype, text.name)  # zeros take memory when they are first written to
         if not how.width_given:
             _refuse_unless_justified(n_rows, rules, how.dtype, SourceLocation(text.name, text.data, first_line))
-        parts = drive.run(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
+        parts = parallel.map_chunks(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
         for notes in (part.notes for part in parts if part.notes.problem):
             raise problem(SourceLocation(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
         seen = _corrected(rules, parts)

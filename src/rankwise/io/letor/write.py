@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._paths import path_of
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import first_repeated, refuse_unjudged
@@ -96,7 +96,9 @@ def _write(columns: _Columns, sparse: bool, file: IO[bytes] | gzip.GzipFile) -> 
     """Format blocks on threads and write them in order."""
     blocks = list(_blocks(columns))
     for first in range(0, len(blocks), BATCH):
-        for text in drive.run(lambda *rows: _formatted(columns, sparse, *rows), blocks[first : first + BATCH]):
+        for text in parallel.map_chunks(
+            lambda *rows: _formatted(columns, sparse, *rows), blocks[first : first + BATCH]
+        ):
             file.write(text)
 
 

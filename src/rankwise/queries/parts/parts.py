@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries import checks
@@ -266,7 +266,7 @@ class Parts:
         chunks : list of (int, int)
             (first, last): the chunk of queries first..last-1.
         """
-        return list(drive.query_chunks(self.start))
+        return list(parallel.query_chunks(self.start))
 
     def block(self, first: int, last: int) -> Queries:
         """A range of queries, their rows grouped.

@@ -1,7 +1,7 @@
 """Write a data set in parts, block after block, so that it may be larger than memory.
 
-A part ends where a chunk of the whole data set ends (:func:`rankwise._kernels.drive.query_chunks`), the last one before
-the part would be larger than asked for. So every chunk lies in one file, and its block is a view of that file.
+A part ends where a chunk of the whole data set ends (:func:`~rankwise._kernels.parallel.query_chunks`), the last one
+before the part would be larger than asked for. So every chunk lies in one file, and its block is a view of that file.
 
 The folder appears whole: it is written beside its target, renamed when it is complete, and removed on any failure.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import new_folder
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._paths import path_of
 from rankwise._progress import track
 from rankwise._store import StoreWriter
@@ -133,12 +133,12 @@ class PartsWriter(ShownAsFacts):
             write_manifest(self.folder, self._written, self._index)
 
     def _chunk_ends(self, block: Queries) -> Iterable[int]:
-        """The queries of the block before which a chunk of the whole data set ends; see ``drive.query_chunks``."""
+        """The queries of the block before which a chunk of the whole data set ends; see ``parallel.query_chunks``."""
         start, count, first = block.start, len(block), 0
         begin = -max(self._in_chunk, 0)  # the row at which the chunk began, counted from the block's first
         empty = self._in_chunk < 0
         while first < count:
-            last = int(np.searchsorted(start, begin + drive.CHUNK, side="right")) - 1
+            last = int(np.searchsorted(start, begin + parallel.CHUNK, side="right")) - 1
             last = max(last, first + empty)
             if last >= count:
                 break
@@ -342,7 +342,7 @@ def adopt_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
             continue
         first = first or (path, queries)
         _check_alike(path, queries, *first)
-        for begin, end in drive.query_chunks(queries.start):
+        for begin, end in parallel.query_chunks(queries.start):
             columns.add(queries[begin:end], path.name)
         parts.append(entry_of(path, len(queries), queries.n_documents))
     if not parts:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._progress import displays, remark
 from rankwise.errors import DataError
 from rankwise.queries import checks
@@ -222,7 +222,7 @@ class ChunkedQueries:
     @cached_property
     def chunks(self) -> tuple[tuple[int, int], ...]:
         """The ranges of queries that results are computed of."""
-        return tuple(drive.query_chunks(self.start))
+        return tuple(parallel.query_chunks(self.start))
 
     @property
     def bytes(self) -> int:

@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise._extras import require
-from rankwise._kernels import drive
-from rankwise._kernels.drive import one_blas_thread
+from rankwise._kernels import parallel
+from rankwise._kernels.blas import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.passes.journal import digest_of
@@ -56,7 +56,7 @@ class Threads:
 
     def workers(self, n_jobs: int | None) -> int:
         """The number of threads."""
-        return drive.threads(n_jobs if self._workers is None else self._workers)
+        return parallel.threads(n_jobs if self._workers is None else self._workers)
 
     def results(
         self, work: Work, numbers: Sequence[int], arguments: Sequence[Any], n_jobs: int | None
@@ -101,7 +101,7 @@ class Processes:
     name = "processes"
 
     def __init__(self, workers: int | None = None, memory_limit: int | None = None) -> None:
-        self._count = drive.threads(workers)
+        self._count = parallel.threads(workers)
         self._limit = None if memory_limit is None else memory_limit // self._count
         # no fork: a copy of a process with threads may wait for ever
         way = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
@@ -423,7 +423,7 @@ def arithmetic() -> WorkerFacts:
     if not _arithmetic:
         from llvmlite.binding import get_host_cpu_name
 
-        from rankwise._kernels.rows import linear_scores
+        from rankwise._kernels.dot_products import linear_scores
 
         facts = {name: version(name) for name in ("rankwise", "numpy", "scipy", "numba", "llvmlite")}
         facts |= {"processor": f"{platform.machine()} {get_host_cpu_name()}"}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLOURS, PlottedTable
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels.dot_products import linear_scores
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError

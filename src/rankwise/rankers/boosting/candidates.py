@@ -20,8 +20,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.jit import compiled
+from rankwise._kernels import parallel
+from rankwise._kernels.machine.jit import compiled
 from rankwise._kernels.ragged import gather_columns, measure_columns
 from rankwise._kernels.thresholds import TOGETHER, even_gaps, fill_bins, sums_above, take_columns
 from rankwise.errors import MeasureError
@@ -115,7 +115,9 @@ class Candidates:
         # a multiple of what the kernel sums together, in about four parts
         step = -(-features // (4 * TOGETHER)) * TOGETHER if shared else max(1, features)
         parts = [(first, min(first + step, features)) for first in range(0, features, step)]
-        drive.run(lambda first, last: sums_above(first, last, self.bins, self.start, value, out), parts, n_jobs)
+        parallel.map_chunks(
+            lambda first, last: sums_above(first, last, self.bins, self.start, value, out), parts, n_jobs
+        )
         return out
 
 
@@ -141,7 +143,7 @@ def _over_columns(X: Floats, rows: Ints, work: Any, n_jobs: int | None) -> list[
         return work(columns, first)
 
     blocks = [(first, min(first + _BLOCK, features)) for first in range(0, features, _BLOCK)]
-    return drive.run(on_block, blocks, n_jobs)
+    return parallel.map_chunks(on_block, blocks, n_jobs)
 
 
 def _cuts(column: Vector, most: int | None) -> Vector:
@@ -342,7 +344,7 @@ class RankedLists:
         def work(first: int, last: int) -> None:
             self._measure(scores[None, self.start[first] : self.start[last]], first, last, out[:, first:last])
 
-        drive.run(work, list(drive.query_chunks(self.start)), self.n_jobs)
+        parallel.map_chunks(work, list(parallel.query_chunks(self.start)), self.n_jobs)
         return _clipped(out[0], self.prepared.measure)
 
     def by_features(self, negated: bool, advance: Callable[[float], None]) -> Vector:
@@ -365,7 +367,7 @@ class RankedLists:
         features = self.X.shape[1]
         out = np.empty((2 if negated else 1, features, len(self.start) - 1))
         tasks = []
-        for first, last in drive.query_chunks(self.start, max(1, drive.CHUNK // _FEATURES)):
+        for first, last in parallel.query_chunks(self.start, max(1, parallel.CHUNK // _FEATURES)):
             documents = int(self.start[last] - self.start[first])
             wide = max(1, min(_FEATURES, _VALUES // max(1, documents)))
             tasks += [(first, last, low, min(low + wide, features)) for low in range(0, features, wide)]
@@ -380,7 +382,7 @@ class RankedLists:
                 np.negative(keys, out=keys)
             advance(1 / len(tasks))
 
-        drive.run(work, tasks, self.n_jobs)
+        parallel.map_chunks(work, tasks, self.n_jobs)
         return _clipped(out.reshape(-1, out.shape[2]), self.prepared.measure)
 
     def _measure(self, keys: Vector, first: int, last: int, out: Vector) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._kernels.trees import ZERO
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.queries.queries import Queries
@@ -83,7 +83,7 @@ class QuantisedRows:
         together = joined(sets)
         shared = {
             "loss_function": "YetiRank",
-            "thread_count": drive.engine_threads(n_jobs, together.n_documents * sets[0].n_features),
+            "thread_count": parallel.engine_threads(n_jobs, together.n_documents * sets[0].n_features),
             "model_shrink_rate": 0,  # CatBoost shrinks monotone models otherwise, and cannot go on with them
             "allow_writing_files": False,
             "logging_level": "Silent",

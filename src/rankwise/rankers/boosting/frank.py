@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._kernels.pairs import count_margins, fidelity_potentials, slopes_by_candidate
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 from rankwise.rankers.boosting.steps import TIE, Step, ThresholdRanker, first_largest, on_grain
@@ -161,7 +161,7 @@ class _FidelityPairs:
             slopes_by_candidate(first, last, score, *self.layout, bins, start, self.potential, rises)
             return rises
 
-        rises = reduce(add, drive.run(part, self.lists.chunks(self.pairs * self.features), self.n_jobs))
+        rises = reduce(add, parallel.map_chunks(part, self.lists.chunks(self.pairs * self.features), self.n_jobs))
         place = np.arange(len(self.candidates)) + np.repeat(np.arange(self.features), np.diff(start))
         right = np.cumsum(rises)[place]  # the rises of a feature add up to 0, so that those before it do not matter
         wrong = right - self._differences()
@@ -174,7 +174,7 @@ class _FidelityPairs:
         def part(first: int, last: int) -> None:
             fidelity_potentials(first, last, score, *self.layout, self.potential)
 
-        drive.run(part, self.lists.chunks(self.pairs), self.n_jobs)
+        parallel.map_chunks(part, self.lists.chunks(self.pairs), self.n_jobs)
         return np.abs(self._differences())
 
     def _differences(self) -> Vector:
@@ -189,7 +189,7 @@ class _FidelityPairs:
             count_margins(first, last, score, above, *self.layout, WIDTH, counts)
             return counts
 
-        return reduce(add, drive.run(part, self.lists.chunks(self.pairs), self.n_jobs))
+        return reduce(add, parallel.map_chunks(part, self.lists.chunks(self.pairs), self.n_jobs))
 
 
 # ---------------------------------------------------------------------------------------------------- length of a step

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.losses.compute import loss_lists
 from rankwise.queries.queries import Queries
@@ -133,7 +133,7 @@ class BinnedRows:
             # one thread sums a feature, in the order of the rows: any number of threads gives the same bits
             "deterministic": True,
             "force_col_wise": True,
-            "num_threads": drive.engine_threads(n_jobs, n_documents * sets[0].n_features),
+            "num_threads": parallel.engine_threads(n_jobs, n_documents * sets[0].n_features),
             "feature_pre_filter": False,
             # LightGBM keeps this many rows as float64 while it finds the bins; its own 200,000 take more than the bins
             "bin_construct_sample_cnt": 50_000,

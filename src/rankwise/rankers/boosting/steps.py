@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._kernels.pairs import exponential_potentials
 from rankwise._kernels.thresholds import add_step, score_steps
 from rankwise._progress import progress
@@ -270,12 +270,12 @@ class StepScorer:
     def __call__(self, X: Floats, n_jobs: int | None = None) -> Vector:
         """One score per row, by a binary search for every feature in use."""
         rows, scores = np.asarray(X), np.empty(len(X))
-        parts = [(first, min(first + drive.CHUNK, len(X))) for first in range(0, len(X), drive.CHUNK)]
+        parts = [(first, min(first + parallel.CHUNK, len(X))) for first in range(0, len(X), parallel.CHUNK)]
 
         def score(first: int, last: int) -> None:
             score_steps(rows, first, last, self.feature, self.start, self.cut, self.worth, scores)
 
-        drive.run(score, parts, n_jobs)
+        parallel.map_chunks(score, parts, n_jobs)
         return scores
 
 

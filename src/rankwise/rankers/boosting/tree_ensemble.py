@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels import parallel
+from rankwise._kernels.dot_products import linear_scores
 from rankwise._kernels.trees import (
     CATEGORICAL,
     FLIPPED,
@@ -359,7 +359,7 @@ class TreeEnsemble:
         def task(first: int, last: int) -> None:
             score(first, last, rows, nodes, mask, self.value, by_place, scores)
 
-        drive.run(task, _chunks(len(rows)), n_jobs)
+        parallel.map_chunks(task, _chunks(len(rows)), n_jobs)
         if self.coef is not None:
             scores += linear_scores(rows, self.coef, n_jobs) + self.offset
         elif self.offset:
@@ -404,7 +404,7 @@ class TreeEnsemble:
         def task(first: int, last: int) -> None:
             contribute(first, last, rows, nodes, self.value, paths, rule_start, points, weights, found)
 
-        drive.run(task, _chunks(len(rows), 1 << 8), n_jobs)
+        parallel.map_chunks(task, _chunks(len(rows), 1 << 8), n_jobs)
         if self.coef is not None:
             found[:, :-1] += rows * self.coef
         found[:, -1] += expected + self.offset

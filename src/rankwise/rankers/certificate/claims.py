@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.rows import largest_radius
+from rankwise._kernels.radius import largest_radius
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rankwise._kernels.rows import largest_radius
+from rankwise._kernels.radius import largest_radius
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.batch import rerm
 from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss

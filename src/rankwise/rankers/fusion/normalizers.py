@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels.dot_products import linear_scores
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 

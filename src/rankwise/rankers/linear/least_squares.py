@@ -20,8 +20,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.drive import one_blas_thread
+from rankwise._kernels import parallel
+from rankwise._kernels.blas import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 
@@ -79,7 +79,7 @@ class Regression:
         Sums of chunks are added in order, so that queries in parts, which are read chunk by chunk, give the same bits.
         """
         taken = self.queries.counted if lists is None else lists
-        ends = [last for _, last in drive.query_chunks(self.queries.start)]
+        ends = [last for _, last in parallel.query_chunks(self.queries.start)]
         found = [own for own in np.split(taken, np.searchsorted(taken, ends[:-1])) if len(own)]
         return found or [taken]
 
@@ -118,16 +118,16 @@ class _Rows:
 
     def centred(self, first: int, last: int) -> Matrix:
         """Centred rows of whole queries."""
-        from rankwise._kernels.rows import centred_rows_on
+        from rankwise._kernels.least_squares import centered_rows_on
 
         about, z = self.about, np.empty((self.start[last] - self.start[first], self.width))
-        centre = centred_rows_on(self.X.dtype)
+        centre = centered_rows_on(self.X.dtype)
         centre(first, last, self.start, self.rows, self.X, self.factor, about.targets, about.weight, z)
         return z
 
     def shifted(self, first: int, last: int, shift: Vector) -> Matrix:
         """Shifted rows at places first..last-1."""
-        from rankwise._kernels.rows import shifted_rows_on
+        from rankwise._kernels.least_squares import shifted_rows_on
 
         about, z = self.about, np.empty((last - first, self.width))
         shift_rows = shifted_rows_on(self.X.dtype)
@@ -139,7 +139,7 @@ class _Rows:
         step = max(_FEWEST, min(_MOST, _VALUES // self.width))
         if self.about.shift is not None:
             return self._shifted_sums(0, int(self.start[-1]), self.about.shift, step)
-        chunks = list(drive.query_chunks(self.start, step))
+        chunks = list(parallel.query_chunks(self.start, step))
         short = [chunk for chunk in chunks if self.start[chunk[1]] - self.start[chunk[0]] <= step]
         sums = self._added([(self.centred, *chunk) for chunk in short])
         for first, last in sorted(set(chunks) - set(short)):  # a query longer than a chunk
@@ -162,11 +162,11 @@ class _Rows:
                 return np.asarray(z.T @ z)
 
         sums = np.zeros((self.width, self.width))
-        together = max(2 * drive.threads(self.n_jobs), _WAITING // (8 * self.width**2))
+        together = max(2 * parallel.threads(self.n_jobs), _WAITING // (8 * self.width**2))
         with one_blas_thread():
             for first in range(0, len(tasks), together):
                 some = range(first, min(first + together, len(tasks)))
-                for own in drive.run(product, [(number,) for number in some], self.n_jobs):
+                for own in parallel.map_chunks(product, [(number,) for number in some], self.n_jobs):
                     sums += own
         return sums
 

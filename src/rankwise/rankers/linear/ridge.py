@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
@@ -293,7 +293,7 @@ def _classes(queries: Queries) -> tuple[Vector, float]:
     labels, weight = queries.in_query_order(queries.labels()), row_weight(queries)
     weight = queries.in_query_order(weight) if len(weight) else np.ones(len(labels))
     counts = np.zeros(2)
-    for first, last in drive.query_chunks(queries.start):  # added chunk by chunk, as those of queries in parts are
+    for first, last in parallel.query_chunks(queries.start):  # added chunk by chunk, as those of queries in parts are
         rows = slice(int(queries.start[first]), int(queries.start[last]))
         relevant, own = labels[rows] > 0, weight[rows]
         counts += [float(own[~relevant].sum()), float(own[relevant].sum())]

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.rows import add_moments, network_scores
+from rankwise._kernels.moments import add_moments
+from rankwise._kernels.network import network_scores
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists

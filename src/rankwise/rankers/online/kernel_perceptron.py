@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive, mercer
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels import mercer, parallel
+from rankwise._kernels.dot_products import linear_scores
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.features.kernel_maps import FourierFeatures, Kernel, KernelPCAMap, kernel_shape
@@ -210,7 +210,7 @@ class KernelPerceptron(OnlineLearner):
         def one(first: int, last: int) -> None:
             score(X, first, last, state.documents, state.c, state.stored, shape, scores)
 
-        drive.run(one, parts, self.n_jobs)
+        parallel.map_chunks(one, parts, self.n_jobs)
         return scores
 
     def _linear_space(self, queries: Queries) -> tuple[Vector | None, Queries, str]:

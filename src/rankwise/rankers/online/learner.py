@@ -16,8 +16,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.drive import one_blas_thread, threads
+from rankwise._kernels import parallel
+from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import threads
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -322,7 +323,7 @@ def _recorded(
 def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """The order in parts of a fraction of a second each, so that Ctrl-C and the progress bar respond."""
     start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
-    return (np.ascontiguousarray(order[first:last]) for first, last in drive.query_chunks(start, _PRESENTED))
+    return (np.ascontiguousarray(order[first:last]) for first, last in parallel.query_chunks(start, _PRESENTED))
 
 
 def _one_list(item: Any) -> tuple[Any, Any, float, Any]:

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from rankwise._kernels.rows import largest_radius
+from rankwise._kernels.radius import largest_radius
 from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.jit import typed_function
+from rankwise._kernels.machine.jit import typed_function
 from rankwise._tables import facts_html
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses.compute import KERNEL, label_classes

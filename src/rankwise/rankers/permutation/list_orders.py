@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._kernels.orders import extreme_orders, order_features
 from rankwise.errors import MeasureError, RankwiseError
 from rankwise.measures import AP, ERR, NDCG, RBP, RR, WTA, MeanNDCG, P, Pairs, R, Success
@@ -130,7 +130,7 @@ class ListOrders:
         def part(first: int, last: int) -> None:
             extreme_orders(first, last, *given, worst, best, exists)
 
-        drive.run(part, list(drive.query_chunks(queries.start)), self.n_jobs)
+        parallel.map_chunks(part, list(parallel.query_chunks(queries.start)), self.n_jobs)
         return worst, best, exists
 
     def _reached(self, orders: Numbers) -> Vector:
@@ -173,7 +173,7 @@ class ListOrders:
             order_features(X, lists[first:last], *given, vectors[first:last])
 
         ends = np.concatenate([[0], np.cumsum(queries.sizes[lists])])
-        drive.run(part, list(drive.query_chunks(ends)), self.n_jobs)
+        parallel.map_chunks(part, list(parallel.query_chunks(ends)), self.n_jobs)
         if not np.isfinite(vectors).all():
             raise RankwiseError("features are so large that orders of documents have no finite scores: scale them")
         return vectors

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLOURS, PlottedTable
-from rankwise._kernels import drive
-from rankwise._kernels.rows import linear_scores
+from rankwise._kernels import parallel
+from rankwise._kernels.dot_products import linear_scores
 from rankwise._progress import progress
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import SmoothedMeasure
@@ -363,7 +363,7 @@ class AnnealingTrials:
         with warnings.catch_warnings():
             # a line search without progress ends a stage, and its best point counts: no reason to warn
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
-            return _side_by_side(anneal, plans, min(drive.threads(self.n_jobs), len(plans)), stopped)
+            return _side_by_side(anneal, plans, min(parallel.threads(self.n_jobs), len(plans)), stopped)
 
 
 def list_weights(measure: Measure, queries: Queries) -> Vector | None:

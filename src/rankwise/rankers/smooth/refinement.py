@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.drive import one_blas_thread
+from rankwise._kernels import parallel
+from rankwise._kernels.blas import one_blas_thread
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
@@ -275,7 +275,7 @@ class Refiner:
             candidates = np.array([self.start_without(trial.without), *(one.coef for one in path)])
             return held.values(candidates, inside)[:, 0], held.weight
 
-        found = drive.run(values, [(number,) for number in range(len(trials))], self.n_jobs)
+        found = parallel.map_chunks(values, [(number,) for number in range(len(trials))], self.n_jobs)
         each, weight = zip(*found, strict=True)
         return Choice.of(np.concatenate(each, axis=1), np.concatenate(weight))
 

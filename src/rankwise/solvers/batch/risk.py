@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 from rankwise._progress import progress
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
@@ -251,7 +251,7 @@ class SquaredPairsOverLists:
     @cached_property
     def chunks(self) -> list[tuple[int, int]]:
         """Ranges of queries that are processed together."""
-        return list(drive.query_chunks(self.lists.queries.start))
+        return list(parallel.query_chunks(self.lists.queries.start))
 
     @cached_property
     def rows(self) -> Integers:
@@ -347,7 +347,7 @@ class SquaredPairsAt:
             (whole,) = queries.total(pairs.product_work, self.w, direction, n_jobs=self.n_jobs)
             return np.asarray(2.0 * whole)
         total = np.zeros(queries.n_features)
-        for own in drive.run(partial(self.product_of, v=direction), pairs.chunks, self.n_jobs):
+        for own in parallel.map_chunks(partial(self.product_of, v=direction), pairs.chunks, self.n_jobs):
             total += own
         return 2.0 * total
 
@@ -376,5 +376,5 @@ class SquaredPairsAt:
         def part(first: int, last: int) -> None:
             find(first, last, queries.start, pairs.rows, X, share, self.w, place, reach)
 
-        drive.run(part, pairs.chunks, self.n_jobs)
+        parallel.map_chunks(part, pairs.chunks, self.n_jobs)
         return place, reach

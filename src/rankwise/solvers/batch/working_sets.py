@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
+from rankwise._kernels import parallel
 
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -117,7 +117,7 @@ class WorkingSets:
             return hinge_of_sets(first, last, *given, weights, slope), slope
 
         total, slope = 0.0, np.zeros(features)
-        for value, gradient in drive.run(part, self._chunks, n_jobs):
+        for value, gradient in parallel.map_chunks(part, self._chunks, n_jobs):
             total += value
             slope += gradient
         return total, slope
@@ -130,7 +130,7 @@ class WorkingSets:
             array[: self._n] = array[place]
         self._start = np.concatenate([[0], np.cumsum(self.perfect + self.imperfect)])
         self._middle = self._start[:-1] + self.perfect
-        self._chunks = list(drive.query_chunks(self._start, _CHUNK))
+        self._chunks = list(parallel.query_chunks(self._start, _CHUNK))
 
     def _reserve(self, needed: int) -> None:
         """Make the buffers large enough, by doubling."""

@@ -15,7 +15,16 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, features_in, kernel, typed_function
+from rankwise._kernels.machine.jit import (
+    FLOATS,
+    FLOATS_IN,
+    INTS,
+    INTS_IN,
+    compiled,
+    features_in,
+    kernel,
+    typed_function,
+)
 from rankwise._kernels.mercer import expansion_score, norm_in_space
 from rankwise._kernels.ragged import GRADES
 from rankwise.errors import RankwiseError

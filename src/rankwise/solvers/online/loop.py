@@ -21,18 +21,12 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels import drive
-from rankwise._kernels.jit import compiled, features_in, kernel, typed_function
+from rankwise._kernels import parallel
+from rankwise._kernels.dot_products import add_rows, dot, dot_and_square
+from rankwise._kernels.machine.jit import compiled, features_in, kernel, typed_function
+from rankwise._kernels.moments import add_moments
+from rankwise._kernels.radius import raised_radius, reach_from_mean
 from rankwise._kernels.ragged import GRADES
-from rankwise._kernels.rows import (
-    add_moments,
-    add_rows,
-    dot,
-    dot_and_square,
-    onto_l1_ball,
-    raised_radius,
-    reach_from_mean,
-)
 from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import KERNEL, PreparedLists, label_classes
@@ -66,6 +60,24 @@ RAW, BY_RADIUS, STANDARD = 0.0, 1.0, 2.0
 # Places in ``counts`` and ``sizes``.
 ROUNDS, DOCUMENTS = 0, 1
 SCALE_RADIUS, LARGEST = 0, 1
+
+
+@kernel
+def onto_l1_ball(w, radius):
+    """Project onto the l1 ball in place: every size shrinks by the same threshold, none below 0.
+
+    With the sizes in decreasing order the threshold is the largest of (a_1 + ... + a_p - radius) / p.
+    """
+    total = np.abs(w).sum()
+    if total <= radius:
+        return
+    sizes = np.sort(np.abs(w))
+    threshold, above = 0.0, 0.0
+    for p in range(len(sizes)):
+        above += sizes[len(sizes) - 1 - p]
+        threshold = max(threshold, (above - radius) / (p + 1))
+    for j in range(len(w)):
+        w[j] = math.copysign(max(abs(w[j]) - threshold, 0.0), w[j])
 
 
 @kernel(inline="always")
@@ -309,8 +321,8 @@ def run_rounds(
     """
     after = state.copy()
     stage = (RoundRunner if runner is None else runner)(config, queries, after, read)
-    threads = drive.threads(n_jobs)
-    chunks = drive.query_chunks(_start_of(queries, order), stage.block_documents(threads))
+    threads = parallel.threads(n_jobs)
+    chunks = parallel.query_chunks(_start_of(queries, order), stage.block_documents(threads))
     found = _measured_alongside(stage, [order[first:last] for first, last in chunks], threads)
     if not all(np.isfinite(array).all() for array in vars(after).values()):
         raise RankwiseError(

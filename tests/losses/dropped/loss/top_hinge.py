@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.losses._base import Loss
 from rankwise.measures import WTA
 from rankwise.measures._base import Measure

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rankwise._kernels.jit import kernel
+from rankwise._kernels.machine.jit import kernel
 from rankwise.losses.top_hinge import TopHinge, top_hinge_formula
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure

@@ -3,7 +3,7 @@
 Kernels that may reassociate sums are vectorised, and the width of a vector decides in which order a sum is taken: code
 that LLVM optimises for a processor with AVX-512 has other last bits than code for one with AVX2. Kernels are therefore
 optimised for one level, whatever the processor, and translated to the instructions of the processor afterwards. Scores
-are then the same on every processor of the level, and so is code from a pack (:mod:`rankwise._kernels.pack`), which is
+are then the same on every processor of the level, and so is code from a pack (:mod:`.pack`), which is
 optimised for the same level. Code that users compile with numba keeps its target.
 
 On a processor below the level, or on another architecture, kernels are optimised for that processor.

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from rankwise._kernels import drive, origins, waiting
+from rankwise._kernels.machine import compile_log, compile_progress
 from tests.kernels.make_counts import parts
 from tests.test_progress import LINE_ERASED, on_a_terminal
 
@@ -18,25 +18,26 @@ from tests.test_progress import LINE_ERASED, on_a_terminal
 COMPILING = textwrap.dedent("""
     import threading
     from numba.core.compiler_lock import global_compiler_lock
-    from rankwise._kernels import drive, origins, waiting
+    from rankwise._kernels.machine.compile_progress import announce_kernels
+    from rankwise._kernels.machine import compile_log, compile_progress
     shown = threading.Event()
-    show = waiting.Waiting._show
+    show = compile_progress.CompileProgress._show
 
     def showing(self):
         show(self)
         shown.set()
 
-    waiting.Waiting._show = showing
-    waiting._PATIENCE, waiting._REDRAWN_EVERY = 0.0, 0.01
-    drive.expect("evaluate", "a ranker of another package")
+    compile_progress.CompileProgress._show = showing
+    compile_progress._PATIENCE, compile_progress._REDRAWN_EVERY = 0.0, 0.01
+    announce_kernels("evaluate", "a ranker of another package")
 
     def compile_one(kernel, meanwhile=lambda: None):
         with global_compiler_lock:
             shown.clear()
-            origins.compilation_begins(kernel, "(int64)", "")
+            compile_log.compilation_begins(kernel, "(int64)", "")
             assert shown.wait(60)
             meanwhile()
-            origins.compilation_ended(kernel, "(int64)")
+            compile_log.compilation_ended(kernel, "(int64)")
 """)
 
 
@@ -45,8 +46,8 @@ def while_compiling(code):
 
 
 def test_a_terminal_shows_what_is_compiled_and_how_far_it_is():
-    total = waiting.needed_by("first calls", ["evaluate"]).total()
-    kernel = next(iter(waiting.needed_by("first calls", ["evaluate"])))
+    total = compile_progress.needed_by("first calls", ["evaluate"]).total()
+    kernel = next(iter(compile_progress.needed_by("first calls", ["evaluate"])))
     sent = on_a_terminal(while_compiling(f"compile_one({kernel!r}); compile_one('another.package.formula')"))
     name = kernel.rpartition(".")[2].lstrip("_")
     assert f"rankwise: compiling kernels, 0 of about {total}: {name} (once on this machine)" in sent
@@ -74,14 +75,14 @@ def test_an_interrupted_compilation_is_forgotten():
             try:
                 with global_compiler_lock:
                     shown.clear()
-                    origins.compilation_begins("some.formula", "()", "")
+                    compile_log.compilation_begins("some.formula", "()", "")
                     assert shown.wait(60)
-                    watch = waiting.waiting._watch
+                    watch = compile_progress.display._watch
                     raise KeyboardInterrupt
             except KeyboardInterrupt:
                 pass
             watch.join()
-            assert not origins.being_compiled()
+            assert not compile_log.being_compiled()
             print("after", file=sys.stderr)
         """)
     )
@@ -99,7 +100,7 @@ def run(code):
 
 
 def test_away_from_a_terminal_nothing_is_printed():
-    done = run(while_compiling("compile_one('some.formula'); print(len(origins.record))"))
+    done = run(while_compiling("compile_one('some.formula'); print(len(compile_log.record))"))
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
@@ -112,7 +113,7 @@ def test_logging_has_one_line_per_process():
             compile_one("other.formula")
         """)
     )
-    total = waiting.needed_by("first calls", ["evaluate"]).total()
+    total = compile_progress.needed_by("first calls", ["evaluate"]).total()
     assert done.stderr == (
         f"rankwise INFO compiling kernels (0 of about {total}), once on this machine; "
         "the command 'rankwise warm' does it beforehand\n"
@@ -131,11 +132,11 @@ def test_a_warm_start_is_silent_on_a_terminal(tmp_path):
 def test_a_forked_child_listens_anew():
     run("""
         import os
-        from rankwise._kernels import waiting
-        with waiting.waiting._lock:  # as a thread might hold it that the child does not have
+        from rankwise._kernels.machine import compile_progress
+        with compile_progress.display._lock:  # as a thread might hold it that the child does not have
             child = os.fork()
             if not child:
-                free = waiting.waiting._lock.acquire(blocking=False)
+                free = compile_progress.display._lock.acquire(blocking=False)
                 os._exit(0 if free else 1)
             assert os.waitpid(child, 0)[1] == 0
     """)
@@ -147,20 +148,20 @@ def test_a_forked_child_listens_anew():
 def test_what_was_loaded_is_not_waited_for(monkeypatch):
     sources = {"a": "cache", "b": "compiler", "c": "compiler"}
     counts = {"first calls": {"fit": Counter(a=1, b=2, d=1)}, "workloads": {}}
-    monkeypatch.setattr(waiting, "counts", lambda: counts)
-    record = [origins.Origin(name, "()", source, "", 0.0) for name, source in sources.items()]
-    monkeypatch.setattr(origins, "record", record)
-    assert waiting.progress_of(["fit", "unknown"]) == (1, 3)  # b was compiled; another b and d are left
-    assert waiting.progress_of(["unknown"]) == (2, 0)
+    monkeypatch.setattr(compile_progress, "counts", lambda: counts)
+    record = [compile_log.Origin(name, "()", source, "", 0.0) for name, source in sources.items()]
+    monkeypatch.setattr(compile_log, "record", record)
+    assert compile_progress.progress_of(["fit", "unknown"]) == (1, 3)  # b was compiled; another b and d are left
+    assert compile_progress.progress_of(["unknown"]) == (2, 0)
 
 
 def test_a_package_without_the_file_still_works(monkeypatch, tmp_path):
-    monkeypatch.setattr(waiting, "_COUNTS", tmp_path / "counts.json")
-    assert waiting.counts.__wrapped__() == {"first calls": {}, "workloads": {}}
+    monkeypatch.setattr(compile_progress, "_COUNTS", tmp_path / "counts.json")
+    assert compile_progress.counts.__wrapped__() == {"first calls": {}, "workloads": {}}
 
 
 def stored():
-    return json.loads(waiting._COUNTS.read_text())
+    return json.loads(compile_progress._COUNTS.read_text())
 
 
 WRITE = "write it anew: python3 run.py python -m tests.kernels.make_counts"
@@ -204,9 +205,9 @@ def test_every_list_of_the_file_is_up_to_date(part):
 def test_public_calls_say_what_they_are(monkeypatch):
     import rankwise as rw
 
-    monkeypatch.setattr(drive, "expected", {})
+    monkeypatch.setattr(compile_progress, "announced", {})
     lists = rw.make_lists(12, documents=(2, 5), features=2)
     rw.RidgeRanker(alpha=1.0).fit(lists)
     rw.evaluate(lists, lists.X[:, 0], "AP")
-    assert list(drive.expected) == ["RidgeRanker", "evaluate"]
-    assert logging.getLogger("rankwise") is waiting.logger
+    assert list(compile_progress.announced) == ["RidgeRanker", "evaluate"]
+    assert logging.getLogger("rankwise") is compile_progress.logger

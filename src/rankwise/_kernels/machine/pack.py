@@ -11,7 +11,7 @@ on which it loads its own cache.
 The header says under which conditions the code is right (:func:`conditions`), which features the processor must have,
 and for every kernel and signature where its blob lies, with its digest. A pack is used only if all conditions hold. A
 kernel is used only if its name, which includes the digest of everything that it is compiled from
-(:mod:`rankwise._kernels.keys`), and its types are found, and the digest of the blob is right. Otherwise the kernel is
+(:mod:`.keys`), and its types are found, and the digest of the blob is right. Otherwise the kernel is
 looked for in the user's cache, or compiled, so that no pack can change a result or break a call.
 
 Blobs are read by ``pickle``, which executes what they contain. A pack is therefore read from the folder of the
@@ -32,8 +32,8 @@ import llvmlite.binding
 import numba
 from numba.core.compiler import CompileResult
 
-from rankwise._kernels.cache import python_tag, settings, versions
-from rankwise._kernels.level import host_features
+from rankwise._kernels.machine.cache import python_tag, settings, versions
+from rankwise._kernels.machine.level import host_features
 
 FOLDER = Path(__file__).parent / "packs"
 MAGIC = b"rankwise pack 1\n"

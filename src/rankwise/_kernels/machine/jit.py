@@ -2,9 +2,9 @@
 
 :func:`kernel` is the decorator of every compiled function, :func:`compiled` fixes the signature of a driver, and
 :func:`typed_function` makes a kernel an argument of such a driver. :class:`KernelLoader` takes the place of numba's
-cache in all of them. It looks into the pack (:mod:`rankwise._kernels.pack`), then into the cache of the user
-(:mod:`rankwise._kernels.cache`), and reports to :mod:`rankwise._kernels.origins` where code came from, and why
-something has to be compiled.
+cache in all of them. It looks into the pack (:mod:`~rankwise._kernels.machine.pack`), then into the cache of the user
+(:mod:`~rankwise._kernels.machine.cache`). It reports to :mod:`~rankwise._kernels.machine.compile_log` where code came
+from, and why something has to be compiled.
 """
 
 import signal
@@ -23,16 +23,18 @@ from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.extending import typeof_impl
 
-from rankwise._kernels import origins, pack, waiting  # noqa: F401  # waiting listens to what is compiled
-from rankwise._kernels.cache import KernelCache, cache_folder
-from rankwise._kernels.keys import KernelDigest, kernel_digest, type_text
-from rankwise._kernels.level import optimise_for_the_level
+from rankwise._kernels.machine import compile_log, pack
+from rankwise._kernels.machine import compile_progress as compile_progress  # it listens to compile_log
+from rankwise._kernels.machine.cache import KernelCache, cache_folder
+from rankwise._kernels.machine.keys import KernelDigest, kernel_digest, type_text
+from rankwise._kernels.machine.level import optimise_for_the_level
 
 _decorating = threading.Lock()
 
-# Types of C-contiguous vectors in signatures; arrays of the caller may be read-only, and then only the _IN types fit.
+# Types of C-contiguous arrays in signatures; arrays of the caller may be read-only, and then only the _IN types fit.
 FLOATS, FLOATS_IN = types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C", readonly=True)
 INTS, INTS_IN = types.Array(types.int64, 1, "C"), types.Array(types.int64, 1, "C", readonly=True)
+MATRIX, MATRIX_IN = types.Array(types.float64, 2, "C"), types.Array(types.float64, 2, "C", readonly=True)
 
 
 def features_in(dtype: "np.dtype[Any]") -> Any:
@@ -96,19 +98,19 @@ class KernelLoader(NullCache):
         entry = self.entry(args, returns)
         found, missed = self._from_pack(entry, args, returns, target_context)
         if found is not None:
-            origins.loaded(self._name, _shown(args), "pack")
+            compile_log.loaded(self._name, _shown(args), "pack")
             return found
         found, reason = self._from_cache(entry, target_context)
         if found is not None:
-            origins.loaded(self._name, _shown(args), "cache", missed)
+            compile_log.loaded(self._name, _shown(args), "cache", missed)
             return found
-        origins.compilation_begins(self._name, _shown(args), f"{missed}; {reason}")
+        compile_log.compilation_begins(self._name, _shown(args), f"{missed}; {reason}")
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for this signature, if the disk allows it."""
         args, returns = sigutils.normalize_signature(sig)
-        origins.compilation_ended(self._name, _shown(args))
+        compile_log.compilation_ended(self._name, _shown(args))
         entry, folder = self.entry(args, returns), cache_folder()
         if entry is not None and folder is not None:
             KernelCache(folder).save((*entry, data.codegen.magic_tuple()), data)

@@ -7,7 +7,7 @@ kept, and one warning says why; a folder that merely cannot be written to is ign
 :class:`KernelCache` takes the place of numba's own cache, which raises what the disk raises (no space, no permission),
 trusts what it reads, looks only at the file of the cached function, and names its files by an index that two processes
 can overwrite for each other. Here a failure to write means that nothing is kept. A file begins with the digest of the
-rest, and the rest with what it was compiled from (:mod:`rankwise._kernels.keys`): a file that is truncated, damaged or
+rest, and the rest with what it was compiled from (:mod:`.keys`): a file that is truncated, damaged or
 of another function is not used, and the function is compiled again. Files and folders that nobody has read for a month
 are removed.
 """
@@ -32,7 +32,7 @@ import numba
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from rankwise._kernels.level import level
+from rankwise._kernels.machine.level import level
 
 # --------------------------------------------------------------------------------------------------------- the folder
 

@@ -7,7 +7,7 @@ logger ``rankwise``, so that nothing is printed where neither a terminal nor a l
 kernels compiled does none of this.
 
 The number of kernels is known beforehand: public functions say what they are about to run
-(:func:`rankwise._kernels.drive.expect`), and ``counts.json``, which ``python3 run.py python -m
+(:func:`announce_kernels`), and ``counts.json``, which ``python3 run.py python -m
 tests.kernels.make_counts`` writes, has the kernels that each of them loads.
 """
 
@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from rankwise import _progress
-from rankwise._kernels import drive, origins
+from rankwise._kernels.machine import compile_log
 
 _COUNTS = Path(__file__).with_name("counts.json")
 _PATIENCE = 1.0  # seconds of compilation before anything is said
@@ -32,6 +32,20 @@ _REDRAWN_EVERY = 0.2
 _ERASED = "\r\x1b[2K"
 
 logger = logging.getLogger("rankwise")
+
+
+announced: dict[str, None] = {}  # the public calls so far, in order
+
+
+def announce_kernels(*calls: str) -> None:
+    """Name the public calls that are about to run. The number of kernels is then known when they are compiled.
+
+    Parameters
+    ----------
+    *calls : str
+        Names of public functions and rankers; unknown ones are ignored.
+    """
+    announced.update(dict.fromkeys(calls))
 
 
 @cache
@@ -71,8 +85,8 @@ def needed_by(part: str, names: Iterable[str]) -> Counter[str]:
     return together
 
 
-class Waiting:
-    """A listener of :mod:`~rankwise._kernels.origins` that shows what the compiler does."""
+class CompileProgress:
+    """A listener of :mod:`~rankwise._kernels.machine.compile_log` that shows what the compiler does."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,9 +112,9 @@ class Waiting:
             if begins and self._since is None:
                 self._since = time.monotonic()
                 if self._watch is None:
-                    self._watch = threading.Thread(target=self._run, name="rankwise-waiting", daemon=True)
+                    self._watch = threading.Thread(target=self._run, name="rankwise-compile-progress", daemon=True)
                     self._watch.start()
-            elif not begins and not origins.being_compiled() and self._since is not None:
+            elif not begins and not compile_log.being_compiled() and self._since is not None:
                 self._spent += time.monotonic() - self._since
                 self._since = None
                 self._clear()
@@ -117,7 +131,7 @@ class Waiting:
                         self._watch = None
                         return
                 elif _compiler_is_idle():  # an error or Ctrl-C ended the compilation without a word
-                    origins.abandoned()
+                    compile_log.abandoned()
                     self._since, self._drawn = None, ""  # the line is no longer the last one on the terminal
                     self._clear()
                 else:
@@ -126,7 +140,7 @@ class Waiting:
                         self._show()
 
     def _show(self) -> None:
-        done, total = progress_of(drive.expected)
+        done, total = progress_of(announced)
         how_far = f"{done} of about {total}" if total else f"{done} so far"
         if not self._logged:
             self._logged = True
@@ -157,7 +171,7 @@ def progress_of(calls: Iterable[str]) -> tuple[int, int]:
     Parameters
     ----------
     calls : iterable of str
-        What runs, as :func:`~rankwise._kernels.drive.expect` takes it.
+        What runs, as :func:`announce_kernels` takes it.
 
     Returns
     -------
@@ -167,8 +181,8 @@ def progress_of(calls: Iterable[str]) -> tuple[int, int]:
         The same with those that were not loaded yet; 0 if none of the calls is known.
     """
     needed = needed_by("first calls", calls)
-    seen = Counter(origin.kernel for origin in origins.record)
-    compiled = Counter(origin.kernel for origin in origins.record if origin.source == "compiler")
+    seen = Counter(origin.kernel for origin in compile_log.record)
+    compiled = Counter(origin.kernel for origin in compile_log.record if origin.source == "compiler")
     if not needed:
         return compiled.total(), 0
     done = (needed & compiled).total()
@@ -186,7 +200,7 @@ def _compiler_is_idle() -> bool:
     return True
 
 
-waiting = Waiting()
-origins.listeners.append(waiting)
+display = CompileProgress()
+compile_log.listeners.append(display)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=waiting.__init__)  # type: ignore[misc]  # a lock may be held by a lost thread
+    os.register_at_fork(after_in_child=display.__init__)  # type: ignore[misc]  # a lock may be held by a lost thread
