@@ -1,8 +1,8 @@
 """Every message of the package on one page, to be read from top to bottom.
 
-``python3 run.py python -m experiments.messages [FOLDER ...]`` prints the texts of errors, warnings and command-line help,
-module by module with their lines; values that are filled in stand in braces. A folder is one of the package, such as
-``rankers``. Texts of other calls that reach people, such as lines of the shell, are not listed.
+``python3 run.py python -m experiments.messages [FOLDER ...]`` prints the texts of errors, warnings and the help of
+commands, module by module with their lines; values that are filled in stand in braces. A folder is one of the
+package, such as ``rankers``. Texts of other calls that reach people, such as lines of the shell, are not listed.
 """
 
 import ast
