@@ -23,7 +23,7 @@ def run() -> list[dict[str, Any]]:
     import ir_measures
     import pytrec_eval
 
-    from rankwise.evaluation.evaluate import evaluate
+    from rankwise.evaluation.evaluation import evaluate
     from rankwise.measures._base import parse
     from rankwise.measures.compute import ScoredLists, measure_lists
     from rankwise.queries.queries import Queries

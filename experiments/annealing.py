@@ -23,7 +23,7 @@ from experiments.one_figure import measure_and_draw
 from experiments.pages import DOCS
 from rankwise._figures import COLOURS, INK, house_style, new_figure
 from rankwise._progress import track
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.io.folds import read_folds
 from rankwise.queries.folds import Fold

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.pages import DOCS
 from experiments.printed_bounds import printed_lambda_2014, printed_lambda_2015
 from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
-from rankwise.guarantees.bounds.batch import best_lambda, rerm_best, theorem_6, theorem_6_lambda
+from rankwise.guarantees.bounds.batch import best_lambda, rerm_best, rerm_in_ball, rerm_in_ball_lambda
 from rankwise.guarantees.bounds.training import smoothing_error
 from rankwise.guarantees.holdout.intervals import NAMES, mean_interval
 from rankwise.guarantees.holdout.sequences import confidence_sequence
@@ -43,11 +43,11 @@ def draw_lambdas() -> None:
         figure = new_figure(8.0, 3.6)
         for panel, W in zip(figure.subplots(1, 2), (1.0, 100.0), strict=True):
             known = [{"G": 1.0, "W": W, "radius": 1.0, "n": n} for n in sizes]
-            promised = [theorem_6(**one).value for one in known]
+            promised = [rerm_in_ball(**one).value for one in known]
             lambdas = {
                 "lambda printed in 2015": [printed_lambda_2015(**one) for one in known],
                 "lambda printed in 2014": [printed_lambda_2014(G=1.0, radius=1.0, n=n) for n in sizes],
-                "lambda of the proof": [theorem_6_lambda(**one) for one in known],
+                "lambda of the proof": [rerm_in_ball_lambda(**one) for one in known],
                 "best lambda": [best_lambda(**one) for one in known],
             }
             panel.plot(sizes, promised, color=INK, linestyle="--", label="printed bound")

@@ -17,8 +17,8 @@ from typing import Any
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
-from rankwise.evaluation.compare.select import select
-from rankwise.evaluation.statistics.significance import significance
+from rankwise.evaluation.comparison.selection import select
+from rankwise.evaluation.statistics.multiple_testing import significance
 
 PAGE, RESULTS = DOCS / "smoothrank.md", DOCS / "committee_results.json"
 RANKERS = ("RidgeRanker", "RidgeCommittee", "SmoothRank")

@@ -91,7 +91,7 @@ def _cases() -> list[Case]:
         Case("OnlineRanker", lambda d: rw.OnlineRanker(step="constant", eta=0.1, n_jobs=1), {"SLAM": SLAM()}),
         Case("SLAMPerceptron", lambda d: rw.SLAMPerceptron(n_jobs=1)),
         Case("SLAMPerceptron, margin 1", lambda d: rw.SLAMPerceptron(margin=1.0, eta=0.001, n_jobs=1)),
-        Case("SLAMPerceptron, Theorem 5", lambda d: rw.SLAMPerceptron(margin=1.0, eta="theory", n_jobs=1)),
+        Case("SLAMPerceptron, quarter step", lambda d: rw.SLAMPerceptron(margin=1.0, eta="theory", n_jobs=1)),
         Case("MaxPairPerceptron", lambda d: rw.MaxPairPerceptron(n_jobs=1), {"MaxPair": MaxPair()}),
         Case("AdaRank", lambda d: rw.AdaRank(rounds=10, n_jobs=1), ties="expected"),
         Case("BoostedRanker", lambda d: rw.BoostedRanker(trees=10, seeds=1, n_jobs=1)),

@@ -26,10 +26,10 @@ from experiments.coverage_counts import Count, check, read_count, verdict
 from experiments.coverage_populations import Mean
 from rankwise._atomic_write import writing
 from rankwise._tables import Table
-from rankwise.evaluation.compare.cells import Cell
-from rankwise.evaluation.compare.folds import FoldPart
-from rankwise.evaluation.compare.result import Comparison
-from rankwise.evaluation.evaluate import Evaluation
+from rankwise.evaluation.comparison.cells import Cell
+from rankwise.evaluation.comparison.comparison import Comparison
+from rankwise.evaluation.comparison.folds import FoldPart
+from rankwise.evaluation.evaluation import Evaluation
 
 DELTA = 0.05
 REPETITIONS, TOGETHER = 1_000, 50  # samples of a world, and samples in one task

@@ -26,8 +26,8 @@ from experiments.published import SMOOTHRANK_TABLE_2
 from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
 from rankwise._progress import track
-from rankwise.evaluation.compare.select import select
-from rankwise.evaluation.statistics.significance import significance
+from rankwise.evaluation.comparison.selection import select
+from rankwise.evaluation.statistics.multiple_testing import significance
 
 NUMBERS, FIGURE = DOCS / "cutoffs.json", DOCS / "figures" / "reproduction_cutoffs.png"
 CUTS = range(1, 11)

@@ -36,9 +36,9 @@ from rankwise.analysis.mistakes import (
     label_pair_errors,
     pairs_by_query,
 )
-from rankwise.evaluation.compare.select import Selection, select
+from rankwise.evaluation.comparison.selection import Selection, select
 from rankwise.evaluation.statistics.intervals import interval
-from rankwise.evaluation.statistics.significance import significance
+from rankwise.evaluation.statistics.multiple_testing import significance
 
 NUMBERS, FIGURES = DOCS / "direct_on_map.json", DOCS / "figures"
 MEASURES = ["AP", "nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10"]

@@ -17,7 +17,7 @@ import numpy as np
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
-from rankwise.evaluation.compare.select import select
+from rankwise.evaluation.comparison.selection import select
 from rankwise.guarantees.holdout.intervals import NAMES, Method, mean_interval
 from rankwise.io.folds import read_folds
 from rankwise.rankers.linear.ridge import RidgeRanker

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.files import read_scores
 from rankwise.io.letor.read import read_letor
 

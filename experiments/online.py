@@ -27,7 +27,7 @@ from rankwise._atomic_write import writing
 from rankwise._progress import track
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.simulation import reading_rounds, simulate
-from rankwise.guarantees import Adversary, play, theorem_5, theorem_s
+from rankwise.guarantees import Adversary, play, quarter_step, slam_loss
 from rankwise.solvers.online.ledger import Ledger
 
 NUMBERS, PAGE = DOCS / "online_results.json", DOCS / "online.md"
@@ -179,8 +179,8 @@ def step(most: int = 400_000) -> dict[str, Any]:
         found[name] = {
             "loss": rounded(account.loss for account in accounts),
             "mistakes": accounts[-1].mistakes,
-            "theorem_s": theorem_s(**one, V=facts.V, margin=margin, eta=1.0).value,
-            "printed": theorem_5(**one, kappa=3 * facts.v_max).value,
+            "slam_loss": slam_loss(**one, V=facts.V, margin=margin, eta=1.0).value,
+            "printed": quarter_step(**one, kappa=3 * facts.v_max).value,
         }
     return found
 

@@ -155,9 +155,9 @@ def draw_step(numbers: dict[str, Any]) -> None:
         panel.plot(rounds, one["loss"], color=PAPERS, label="loss, margin 1 and step 1")
         panel.plot(rounds, none["loss"], color=SLAM, label="loss, margin 0 (scale-free)")
         for value, colour, text in (
-            (one["theorem_s"], PAPERS, "Theorem S, margin 1"),
+            (one["slam_loss"], PAPERS, "Theorem S, margin 1"),
             (one["printed"], COLOURS[1], "as printed, for this step"),
-            (none["theorem_s"], SLAM, "Theorem S, margin 0"),
+            (none["slam_loss"], SLAM, "Theorem S, margin 0"),
         ):
             panel.axhline(value, color=colour, linewidth=0.9, linestyle=DASHED)
             panel.text(1.2, value * 1.15, f"{text}: {value:,.0f}", color=colour, fontsize=7, va="bottom")

@@ -6,13 +6,13 @@ instead is in :mod:`rankwise.guarantees`:
 =============================== ============================================================= ====================
 function                        what is wrong                                                 holds
 =============================== ============================================================= ====================
-:func:`printed_lambda_2014`     lambda = sqrt(4 L^2/n) does not know the size of the ball     ``theorem_6_lambda``
-:func:`printed_lambda_2015`     1/n is missing under the root                                 ``theorem_6_lambda``
+:func:`printed_lambda_2014`     lambda = sqrt(4 L^2/n) does not know the size of the ball     ``rerm_in_ball_lambda``
+:func:`printed_lambda_2015`     1/n is missing under the root                                 ``rerm_in_ball_lambda``
 :func:`printed_theorem_1`       losses have to be between 0 and 1                             ``l2_ball``
 :func:`printed_corollary_8`     negative where the logarithm is                               ``linf_ball``
 :func:`printed_corollary_11`    2 + log d became log d, and a squared logarithm goes to 0     ``l1_ball``
 :func:`printed_smooth_erm`      the leading L* is lost                                        ``smooth_erm``
-:func:`printed_003`             (19) lacks v_max; both need the best eta in hindsight         ``theorem_s``
+:func:`printed_003`             (19) lacks v_max; both need the best eta in hindsight         ``slam_loss``
 :func:`adarank_printed`         never below 1/e                                               ``adarank_certificate``
 =============================== ============================================================= ====================
 """
@@ -119,7 +119,7 @@ def printed_smooth_erm(*, L_star: float, D_0: float) -> Bound:
 def printed_003(
     *, F: float, norm_u: float, radius: float, v_max: float, m: int | None = None, k: int | None = None
 ) -> Bound:
-    """The bounds of the online perceptron for ranking as printed, for comparison with ``theorem_s``.
+    """The bounds of the online perceptron for ranking as printed, for comparison with ``slam_loss``.
 
     With the length ``m`` of the longest list equation (19), which lacks v_max under the first root; with the cut-off
     ``k`` equation (22), which has it. Both want the best eta, which depends on what the run will meet. By Theorem S

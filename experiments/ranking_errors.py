@@ -18,7 +18,7 @@ from rankwise._atomic_write import writing
 from rankwise._figures import PlottedTable, save_png
 from rankwise.analysis.curves import learning_curves
 from rankwise.analysis.mistakes import gain_by_group, label_pair_errors, queries_by_size
-from rankwise.evaluation.compare.select import select
+from rankwise.evaluation.comparison.selection import select
 from rankwise.io.folds import read_folds
 from rankwise.rankers.online.perceptron import SLAMPerceptron
 from rankwise.rankers.smooth.smoothrank import SmoothRank

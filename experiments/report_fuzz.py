@@ -22,7 +22,7 @@ import rankwise as rw
 from rankwise._progress import track
 from rankwise.cli import main as rankwise
 from rankwise.errors import ReportWarning
-from rankwise.evaluation.compare.select import USUAL
+from rankwise.evaluation.comparison.selection import USUAL
 
 RUNS = 200
 RANKERS = (*(name for name in USUAL if name != "AutoRanker"), "lightgbm", "MaxPairRanker", "MaxPairPerceptron", "FRank")

@@ -23,7 +23,7 @@ _RUN = {"F": 1.0, "norm_u": 2.0, "radius": 1.0}
 # function of rankwise.guarantees -> arguments
 EXAMPLES: dict[str, dict[str, Any]] = {
     "adarank_certificate": {"phi": [0.6, 0.5], "alpha": [0.5, 0.4], "delta": [0.2, 0.1]},
-    "equation_8": {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100},
+    "ogd_smooth_small_step": {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100},
     "fixed_step": _RUN | {"kappa": 2.0, "eta": 0.1},
     "l1_ball": _SPARSE | {"risk": 0.1, "b": 1.0, "delta": 0.05},
     "l1_erm": _SPARSE | {"b": 1.0, "delta": 0.05},
@@ -43,9 +43,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "smooth_erm": _BALL | {"L_star": 0.1, "H1": 1.0, "B": 1.0},
     "smoothing_error": {"scores": [0.3, 0.1], "gains": [1.0, 0.0], "sigma": 0.1},
     "surrogate_above_loss": {"surrogate": [0.5, 0.2], "losses": [0.4, 0.1]},
-    "theorem_5": _RUN | {"kappa": 2.0, "eta": 0.125},
-    "theorem_6": _LEARNED,
-    "theorem_s": _RUN | {"V": 1.0, "eta": 1.0},
+    "quarter_step": _RUN | {"kappa": 2.0, "eta": 0.125},
+    "rerm_in_ball": _LEARNED,
+    "slam_loss": _RUN | {"V": 1.0, "eta": 1.0},
     "type_two_below_type_one": {"type_one": [0.4], "margin": [1.5], "achieved": [1.0]},
     "worst_pair_mistakes": _RUN,
 }
@@ -54,8 +54,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 DECLARED: dict[tuple[str, str], str] = {
     ("guarantees.holdout.sequences", "RunningMean"): "running means: ledgers and certificates of the service",
     ("guarantees.holdout.intervals", "Plan"): "plans: `queries_needed`, `rankwise certify --half-width`",
-    ("evaluation.compare.result", "Comparison"): "comparisons, the report, the demo",
-    ("evaluation.evaluate", "Evaluation"): "intervals of `evaluate` and `compare`",
+    ("evaluation.comparison.comparison", "Comparison"): "comparisons, the report, the demo",
+    ("evaluation.evaluation", "Evaluation"): "intervals of `evaluate` and `compare`",
     ("clicks.propensities", "Propensities"): "bounds of propensities",
     ("clicks.click_value", "ClickValue"): "values and gains from clicks",
     ("clicks.learning", "SafeRanker"): "`clicks.safe_ranker`",

@@ -22,9 +22,9 @@ from experiments.landscape import landscape
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
 from rankwise._figures import save_png
-from rankwise.evaluation.compare.select import Selection, select
-from rankwise.evaluation.evaluate import evaluate
-from rankwise.evaluation.statistics.significance import significance
+from rankwise.evaluation.comparison.selection import Selection, select
+from rankwise.evaluation.evaluation import evaluate
+from rankwise.evaluation.statistics.multiple_testing import significance
 from rankwise.io.folds import read_folds
 from rankwise.queries.folds import Fold
 from rankwise.rankers.linear.ridge import RidgeRanker

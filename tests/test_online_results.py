@@ -64,7 +64,7 @@ def test_no_loss_is_above_its_bound(numbers):
         assert (np.array(margin["mistakes"][name]) <= limits).all()
 
 
-def test_theorem_s_does_not_grow_with_the_list_and_the_printed_bound_does(numbers):
+def test_slam_loss_does_not_grow_with_the_list_and_the_printed_bound_does(numbers):
     length = numbers["bounds"]["length"]
     ours, printed = np.mean(length["bound"], axis=1), np.mean(length["paper_bound"], axis=1)
     assert length["m"][0] == 5
@@ -83,14 +83,14 @@ def test_the_adversary_forces_what_nobody_can_avoid(numbers):
             assert math.floor(4 / gamma**2 * (1 - 1e-12)) - 1 <= mistakes <= 4 / gamma**2
 
 
-def test_the_printed_bound_is_passed_and_theorem_s_is_not(numbers):
+def test_the_printed_bound_is_passed_and_slam_loss_is_not(numbers):
     step = numbers["step"]
     one = step["margin 1"]
     passed = step["rounds"][int(np.argmax(np.array(one["loss"]) > one["printed"]))]
     assert one["printed"] == pytest.approx(468)
     assert passed < 3_000
-    assert one["loss"][-1] < one["theorem_s"]
-    assert step["margin 0"]["loss"][-1] < step["margin 0"]["theorem_s"]
+    assert one["loss"][-1] < one["slam_loss"]
+    assert step["margin 0"]["loss"][-1] < step["margin 0"]["slam_loss"]
 
 
 def test_perceptrons_come_near_1_and_listnet_is_slower_or_faster_by_its_step(numbers):

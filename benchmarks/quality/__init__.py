@@ -45,7 +45,7 @@ def fitting(make: Callable[[], Any]) -> Fit:
 
 def own_rankers() -> dict[str, Fit]:
     """Every ranker of the package that learns, with its defaults."""
-    from rankwise.evaluation.compare.select import all_names, ranker_called
+    from rankwise.evaluation.comparison.selection import all_names, ranker_called
 
     return {name: fitting(partial(ranker_called, name, "nDCG@10")) for name in all_names() if name not in LEFT_OUT}
 

@@ -140,8 +140,8 @@ PAGES = (
         "Evaluation",
         "Measures with intervals, paired tests, comparisons over folds and their report, and analyses of errors.",
         (
-            Section("Evaluation", ("evaluation.evaluate", "evaluation.files"), first=("evaluate", "Evaluation")),
-            Section("Comparison", ("evaluation.compare", "_api.compare", "report"), first=("compare", "Comparison")),
+            Section("Evaluation", ("evaluation.evaluation", "evaluation.files"), first=("evaluate", "Evaluation")),
+            Section("Comparison", ("evaluation.comparison", "_api.compare", "report"), first=("compare", "Comparison")),
             Section("Intervals and tests", ("evaluation.statistics",)),
             Section("Analysis", ("analysis",), first=("explain",)),
             Section("Others", ("evaluation",)),

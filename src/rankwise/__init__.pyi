@@ -18,8 +18,8 @@ from rankwise._diagnose.run import diagnose as diagnose
 from rankwise._version import __version__ as __version__
 from rankwise.analysis.explanation import explain as explain
 from rankwise.evaluation.certificates import certify as certify
-from rankwise.evaluation.evaluate import evaluate as evaluate
-from rankwise.evaluation.statistics.significance import significance as significance
+from rankwise.evaluation.evaluation import evaluate as evaluate
+from rankwise.evaluation.statistics.multiple_testing import significance as significance
 from rankwise.exports.imports import read_model as read_model
 from rankwise.exports.write import export as export
 from rankwise.features.builder import FeatureBuilder as FeatureBuilder

@@ -1,8 +1,8 @@
 """Public functions that need several of the upper subpackages: :func:`load` and :func:`compare`.
 
 :func:`load` opens whatever was saved, queries or rankers, and imports only the reader of that kind of file.
-:func:`compare` is the only place that joins a comparison, which is computed in :mod:`rankwise.evaluation.compare`, with
-its report, which is written by :mod:`rankwise.report`.
+:func:`compare` is the only place that joins a comparison, which is computed in
+:mod:`rankwise.evaluation.comparison`, with its report, which is written by :mod:`rankwise.report`.
 """
 
 import os
@@ -14,10 +14,10 @@ from rankwise._store import Store, read_store
 from rankwise.errors import FileFormatError
 
 if TYPE_CHECKING:
-    from rankwise.evaluation.compare.result import Comparison
-    from rankwise.evaluation.compare.select import Grid
+    from rankwise.evaluation.comparison.comparison import Comparison
+    from rankwise.evaluation.comparison.selection import Grid
+    from rankwise.evaluation.statistics.multiple_testing import Correction
     from rankwise.evaluation.statistics.paired import Test
-    from rankwise.evaluation.statistics.significance import Correction
     from rankwise.measures._base import Empty, Measure, Ties
 
 
@@ -225,10 +225,10 @@ def compare(
     (60, 'ridge', 6)
     """
     from rankwise._kernels.machine.compile_progress import announce_kernels
-    from rankwise.evaluation.compare.folds import divide
-    from rankwise.evaluation.compare.rankers import Learner, as_entries
-    from rankwise.evaluation.compare.run import ComparisonRun, baseline_of, check_options, compared, rehearse
-    from rankwise.evaluation.compare.store import Cells
+    from rankwise.evaluation.comparison.folds import divide
+    from rankwise.evaluation.comparison.rankers import Learner, as_entries
+    from rankwise.evaluation.comparison.run import ComparisonRun, baseline_of, check_options, compared, rehearse
+    from rankwise.evaluation.comparison.store import Cells
     from rankwise.measures.conventions import settle
 
     if report is not None:

@@ -12,7 +12,7 @@ import pytest
 
 import rankwise as rw
 from rankwise._api import compare
-from rankwise.evaluation.compare.select import USUAL, all_names, ranker_called
+from rankwise.evaluation.comparison.selection import USUAL, all_names, ranker_called
 
 QUICK = ("-r", "RidgeRanker", "-r", "ada-rank")
 

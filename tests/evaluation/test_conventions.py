@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankwise.errors import DataError, MeasureError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures import NDCG, parse
 from rankwise.queries.queries import Queries
 from tests.oracles import tools

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.errors import DataError, MeasureError, RankwiseError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures import AP, NDCG, RR
 from rankwise.queries.queries import Queries
 from tests.strategies import many_lists

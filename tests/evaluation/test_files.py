@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwise.errors import FileFormatError, RankwiseError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 
 LETOR = """2 qid:a 1:0.1 # d1
 0 qid:b 1:0.2 # d2

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.errors import RankwiseError
-from rankwise.guarantees import Adversary, play, separable_worst_pair, theorem_s
+from rankwise.guarantees import Adversary, play, separable_worst_pair, slam_loss
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM
 from rankwise.measures import parse
@@ -136,7 +136,7 @@ def test_with_two_documents_the_bounds_are_attained():
     assert play(WorstPair(), adversary).mistakes == most.value == 64
     scale_free = Slam(SLAM(weights="ap_sym", margin=0.0))
     play(scale_free, adversary)
-    bound = theorem_s(F=0.0, norm_u=4.0, radius=1.0, V=0.5, margin=0.0)  # the only weight of a list is 1/2
+    bound = slam_loss(F=0.0, norm_u=4.0, radius=1.0, V=0.5, margin=0.0)  # the only weight of a list is 1/2
     assert sum(scale_free.losses) == sum(scale_free.weight) == bound.value == 32
     assert play(WorstPair(), Adversary(gamma=0.25, documents=5)).mistakes == most.value - 1
 

@@ -11,14 +11,14 @@ from experiments.printed_bounds import printed_lambda_2014, printed_lambda_2015
 from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.batch import (
     best_lambda,
-    equation_8,
     gap_cost,
     ogd_average,
     ogd_smooth,
+    ogd_smooth_small_step,
     rerm,
     rerm_best,
-    theorem_6,
-    theorem_6_lambda,
+    rerm_in_ball,
+    rerm_in_ball_lambda,
 )
 from tests.guarantees.few_lists import H1, RADIUS, FewLists, G
 from tests.strategies import few
@@ -55,7 +55,7 @@ def test_regularised_minimisation_solved_well_or_badly(shape, n, W):
     best = stream.risk(stream.best(W)[None])
     known = {"G": G, "W": W, "radius": RADIUS, "n": n}
     right = best_lambda(**known)
-    for lambda_ in (right / 10, right, 10 * right, theorem_6_lambda(**known)):
+    for lambda_ in (right / 10, right, 10 * right, rerm_in_ball_lambda(**known)):
         for steps in (100, 3):  # three steps leave a gap that the bound has to pay for
             w, gap = stream.regularised(drawn, lambda_, steps)
             excess = stream.risk(w) - best
@@ -64,8 +64,8 @@ def test_regularised_minimisation_solved_well_or_badly(shape, n, W):
                 assert gap.max() < 1e-3
                 if lambda_ == right:
                     assert below(excess, rerm_best(gap=float(gap.max()), **known))
-                if lambda_ == theorem_6_lambda(**known):
-                    assert below(excess, theorem_6(lambda_=lambda_, **known))
+                if lambda_ == rerm_in_ball_lambda(**known):
+                    assert below(excess, rerm_in_ball(lambda_=lambda_, **known))
 
 
 @pytest.mark.parametrize("shape", WORLDS)
@@ -75,7 +75,7 @@ def test_smooth_losses_are_learned_faster_the_smaller_they_can_get(shape, n, W):
     stream = FewLists.random(*shape, seed=n)
     drawn = stream.draw(REPETITIONS, n, seed=3)
     best = float(stream.risk(stream.best(W)[None])[0])
-    for make in (ogd_smooth, equation_8):
+    for make in (ogd_smooth, ogd_smooth_small_step):
         for L_star in (best, 1.5 * best):  # an upper bound on it will do
             bound = make(L_star=L_star, H=RADIUS**2 * H1, W=W, n=n)
             assert below(stream.risk(stream.descend(drawn, bound.terms["eta"])), bound)
@@ -167,25 +167,25 @@ def linear_excess(lambda_, W):
 
 def test_the_lambda_of_theorem_18_lacks_a_factor_of_1_over_n():
     known = {"G": 1.0, "W": 1.0, "radius": 1.0, "n": 100}
-    printed, right = printed_lambda_2015(**known), theorem_6_lambda(**known)
+    printed, right = printed_lambda_2015(**known), rerm_in_ball_lambda(**known)
     assert printed == pytest.approx(right * 10)
     assert linear_excess(printed, 1.0) == pytest.approx(0.633, abs=5e-4)
-    assert theorem_6(lambda_=printed, **known).value == pytest.approx(0.443, abs=5e-4)
-    assert theorem_6(lambda_=printed, **known).applies is False
-    assert not theorem_6(**known).allows(linear_excess(printed, 1.0))
-    assert theorem_6(lambda_=right, **known).allows(linear_excess(right, 1.0))
+    assert rerm_in_ball(lambda_=printed, **known).value == pytest.approx(0.443, abs=5e-4)
+    assert rerm_in_ball(lambda_=printed, **known).applies is False
+    assert not rerm_in_ball(**known).allows(linear_excess(printed, 1.0))
+    assert rerm_in_ball(lambda_=right, **known).allows(linear_excess(right, 1.0))
     assert rerm(lambda_=printed, **known).allows(linear_excess(printed, 1.0))  # any lambda
     assert rerm_best(**known).allows(linear_excess(best_lambda(**known), 1.0))
 
 
 def test_the_lambda_of_theorem_11_does_not_know_the_ball():
     known = {"G": 1.0, "W": 100.0, "radius": 1.0, "n": 100}
-    printed, right = printed_lambda_2014(G=1.0, radius=1.0, n=100), theorem_6_lambda(**known)
+    printed, right = printed_lambda_2014(G=1.0, radius=1.0, n=100), rerm_in_ball_lambda(**known)
     assert printed == 0.2
     assert linear_excess(printed, 100.0) == pytest.approx(95)
-    assert theorem_6(**known).value == pytest.approx(44.3, abs=0.05)
-    assert not theorem_6(**known).allows(linear_excess(printed, 100.0))
-    assert theorem_6(lambda_=right, **known).allows(linear_excess(right, 100.0))
+    assert rerm_in_ball(**known).value == pytest.approx(44.3, abs=0.05)
+    assert not rerm_in_ball(**known).allows(linear_excess(printed, 100.0))
+    assert rerm_in_ball(lambda_=right, **known).allows(linear_excess(right, 100.0))
     assert rerm(lambda_=printed, **known).allows(linear_excess(printed, 100.0))
     assert rerm_best(**known).allows(linear_excess(best_lambda(**known), 100.0))
 
@@ -234,16 +234,16 @@ def test_the_best_lambda_is_best(G, W, radius, n, factor):
     assert best == pytest.approx(rerm(lambda_=best_lambda(**known), **known).value)
     assert best <= rerm(lambda_=factor * best_lambda(**known), **known).value * (1 + 1e-12)
     assert ogd_average(**known).value == pytest.approx(best / 2)
-    assert best <= theorem_6(**known).value
+    assert best <= rerm_in_ball(**known).value
     # the papers' own proof, with the papers' lambda
-    lambda_ = theorem_6_lambda(**known)
+    lambda_ = rerm_in_ball_lambda(**known)
     proved = lambda_ * W**2 / 2 + 4 * (lambda_ * W + G * radius) ** 2 / (lambda_ * n)
-    assert proved <= theorem_6(**known).value * (1 + 1e-9)
+    assert proved <= rerm_in_ball(**known).value * (1 + 1e-9)
 
 
 @given(st.floats(0, 10), constants, constants, st.integers(1, 10**6))
 def test_our_constants_for_smooth_losses_are_never_larger(L_star, H, W, n):
-    ours, papers = (make(L_star=L_star, H=H, W=W, n=n) for make in (ogd_smooth, equation_8))
+    ours, papers = (make(L_star=L_star, H=H, W=W, n=n) for make in (ogd_smooth, ogd_smooth_small_step))
     assert ours.terms["sharp"] <= ours.value * (1 + 1e-12)
     assert ours.value <= papers.value
     assert ours.terms["eta"] >= papers.terms["eta"]
@@ -264,9 +264,9 @@ def test_each_formula_at_numbers_that_can_be_checked_by_hand():
     assert rerm(lambda_=0.1, gap=0.0005, **known).value == pytest.approx(0.45 + 0.2 + 0.1)
     assert gap_cost(G=2.0, radius=0.5, lambda_=0.1, gap=0.0005) == pytest.approx(0.1)
     assert rerm_best(**known).value == 0.6
-    assert theorem_6(**known).value == pytest.approx(6 * (0.08 + math.sqrt(0.02)))
+    assert rerm_in_ball(**known).value == pytest.approx(6 * (0.08 + math.sqrt(0.02)))
     assert ogd_smooth(L_star=0.5, H=1.0, W=1.0, n=100).value == pytest.approx(0.5 + 0.1 + 0.02)
-    assert equation_8(L_star=0.5, H=1.0, W=1.0, n=100).value == pytest.approx(0.5 + 0.2 + 0.08)
+    assert ogd_smooth_small_step(L_star=0.5, H=1.0, W=1.0, n=100).value == pytest.approx(0.5 + 0.2 + 0.08)
 
 
 def test_a_validated_lambda_is_a_precondition_that_is_not_met():
@@ -285,7 +285,7 @@ def test_a_validated_lambda_is_a_precondition_that_is_not_met():
         (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=-1.0), "rerm: lambda_ is finite and above 0: found -1.0"),
         (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=1.0, gap=-1.0), "gap is finite and 0 or more"),
         (lambda: rerm_best(G=1.0, W=1.0, radius=1.0, n=0), "n is finite and 1 or more: found 0"),
-        (lambda: theorem_6(G=1.0, W=math.nan, radius=1.0, n=1), "W is finite and above 0: found nan"),
+        (lambda: rerm_in_ball(G=1.0, W=math.nan, radius=1.0, n=1), "W is finite and above 0: found nan"),
         (lambda: ogd_smooth(L_star=-0.1, H=1.0, W=1.0, n=1), "L_star is finite and 0 or more: found -0.1"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.printed_bounds import printed_003
-from rankwise.guarantees import WeightFacts, theorem_5, theorem_s
+from rankwise.guarantees import WeightFacts, quarter_step, slam_loss
 from rankwise.guarantees.bounds.adversary import published
 from rankwise.losses import SLAM, MaxPair
 from tests.guarantees.perceptrons import Slam, WorstPair, classes, cumulative, is_mistake, query, weights_of
@@ -69,7 +69,7 @@ def test_the_bound_of_theorem_5_fails_for_a_step_of_1():
     assert cumulative(loss, [SMALL], SEPARATES) == 0.0
     facts = WeightFacts.of(weights_of(loss, SMALL.y))
     known = {"F": 0.0, "norm_u": float(np.linalg.norm(SEPARATES)), "radius": 0.01}
-    printed = theorem_5(**known, kappa=3 * facts.v_max, eta=1.0)
+    printed = quarter_step(**known, kappa=3 * facts.v_max, eta=1.0)
     assert printed.value == pytest.approx(468)
     assert printed.applies is False
     for _ in range(2810):
@@ -77,9 +77,9 @@ def test_the_bound_of_theorem_5_fails_for_a_step_of_1():
     assert len(ranker.mistakes) == 2810
     assert ranker.losses[-1] == pytest.approx(1 / 6)
     assert not printed.allows(sum(ranker.losses))
-    assert theorem_s(**known, V=facts.V, eta=1.0).allows(sum(ranker.losses))
+    assert slam_loss(**known, V=facts.V, eta=1.0).allows(sum(ranker.losses))
     # nor would Theorem S be true without its term for the margin
-    assert not theorem_s(**known, V=facts.V, margin=0.0).allows(sum(ranker.losses))
+    assert not slam_loss(**known, V=facts.V, margin=0.0).allows(sum(ranker.losses))
 
 
 @pytest.mark.parametrize("rule", ["ap_000", "ap_sym"])
@@ -92,7 +92,7 @@ def test_the_same_rounds_are_soon_learned_with_the_right_step_or_no_margin(rule)
         for _ in range(300):
             ranker.partial_fit(SMALL)
         assert not is_mistake(ranker.predict(SMALL.X), SMALL.y)
-        assert theorem_5(**known, kappa=facts.kappa, eta=right).allows(sum(ranker.losses))
+        assert quarter_step(**known, kappa=facts.kappa, eta=right).allows(sum(ranker.losses))
 
 
 def test_equation_19_is_false_for_a_step_that_is_too_small_and_true_for_large_ones():
@@ -110,9 +110,9 @@ def test_equation_19_is_false_for_a_step_that_is_too_small_and_true_for_large_on
 
 
 @given(st.floats(0, 50), st.floats(0, 50), st.floats(0.01, 10), st.integers(2, 50), st.floats(1, 20), st.floats(1, 1e3))
-def test_equation_19_follows_from_theorem_s_for_large_steps(F, norm_u, radius, m, v_max, times):
+def test_equation_19_follows_from_slam_loss_for_large_steps(F, norm_u, radius, m, v_max, times):
     eta = times / (2 * radius**2 * (m - 1))
-    ours = theorem_s(F=F, norm_u=norm_u, radius=radius, V=1.0, eta=eta)
+    ours = slam_loss(F=F, norm_u=norm_u, radius=radius, V=1.0, eta=eta)
     assert printed_003(F=F, norm_u=norm_u, radius=radius, v_max=v_max, m=m).allows(ours.value)
 
 

@@ -23,7 +23,7 @@ ROUNDS = {"phi": [0.6, 0.5], "alpha": [0.5, 0.4], "delta": [0.2, 0.1]}
 EVERY = {
     "adarank_certificate": ("training", ROUNDS),
     "adarank_printed": ("training", ROUNDS),
-    "equation_8": ("generalisation", {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100}),
+    "ogd_smooth_small_step": ("generalisation", {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100}),
     "fixed_step": ("online", RUN | {"kappa": 2.0, "eta": 0.1}),
     "l1_ball": ("generalisation", SPARSE | {"risk": 0.1, "b": 1.0, "delta": 0.05}),
     "l1_erm": ("generalisation", SPARSE | {"b": 1.0, "delta": 0.05}),
@@ -48,9 +48,9 @@ EVERY = {
     "smooth_erm": ("generalisation", BALL | {"L_star": 0.1, "H1": 1.0, "B": 1.0}),
     "smoothing_error": ("training", {"scores": [0.3, 0.1], "gains": [1.0, 0.0], "sigma": 0.1}),
     "surrogate_above_loss": ("training", {"surrogate": [0.5, 0.2], "losses": [0.4, 0.1]}),
-    "theorem_5": ("online", RUN | {"kappa": 2.0, "eta": 0.125}),
-    "theorem_6": ("generalisation", LEARNED),
-    "theorem_s": ("online", RUN | {"V": 1.0, "eta": 1.0}),
+    "quarter_step": ("online", RUN | {"kappa": 2.0, "eta": 0.125}),
+    "rerm_in_ball": ("generalisation", LEARNED),
+    "slam_loss": ("online", RUN | {"V": 1.0, "eta": 1.0}),
     "type_two_below_type_one": ("training", {"type_one": [0.4], "margin": [1.5], "achieved": [1.0]}),
     "worst_pair_mistakes": ("online", RUN),
 }

@@ -19,12 +19,12 @@ from rankwise.guarantees import (
     fixed_step,
     largest_root,
     online_to_batch,
+    quarter_step,
     separable_loss,
     separable_mistakes,
     separable_worst_pair,
+    slam_loss,
     slam_mistakes,
-    theorem_5,
-    theorem_s,
     worst_pair_mistakes,
 )
 from rankwise.losses import SLAM
@@ -84,7 +84,7 @@ def facts_of(loss, rounds):
 
 
 @given(streams(), st.sampled_from(RULES), st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.01, 1.0, 100.0]))
-def test_theorem_s_holds_for_every_stream_comparator_step_and_margin(rounds, rule, margin, eta):
+def test_slam_loss_holds_for_every_stream_comparator_step_and_margin(rounds, rule, margin, eta):
     loss = SLAM(margin=margin, **rule)
     ranker = run(Slam(loss, eta), rounds)
     facts, radius = facts_of(loss, rounds), longest_row(rounds)
@@ -98,7 +98,7 @@ def test_theorem_s_holds_for_every_stream_comparator_step_and_margin(rounds, rul
             "eta": eta,
             "margin": margin,
         }
-        bound = theorem_s(**known)
+        bound = slam_loss(**known)
         # the proof bounds the active weight, which is at least the loss; and by the exact root
         assert bound.allows(sum(ranker.weight)), number
         assert sum(ranker.weight) <= bound.terms["sharp"] * (1 + 1e-9) + 1e-12 <= bound.value * (1 + 2e-9) + 2e-12
@@ -124,7 +124,7 @@ def test_small_steps_have_the_bounds_of_gradient_descent(rounds, rule, share):
         }
         assert fixed_step(**known).applies is None  # assumed, for what the numbers cannot show
         assert fixed_step(**known).allows(sum(ranker.losses))
-        special = theorem_5(**known)
+        special = quarter_step(**known)
         assert special.applies is (None if share == 0.5 else False)
         if share == 0.5:
             assert special.allows(sum(ranker.losses))
@@ -157,7 +157,7 @@ def test_on_separable_streams_losses_and_mistakes_end(shape, margin, rule):
     assert separable_worst_pair(gamma=gamma, radius=stream.radius).allows(len(worst.mistakes))
     u = stream.comparator() / gamma
     assert cumulative(slam_at_one(loss), rounds, u) == pytest.approx(0, abs=1e-9)
-    general = theorem_s(F=0.0, norm_u=1 / gamma, radius=stream.radius, V=facts.V, eta=eta, margin=margin)
+    general = slam_loss(F=0.0, norm_u=1 / gamma, radius=stream.radius, V=facts.V, eta=eta, margin=margin)
     assert separable_loss(**known).value == general.value
     assert "F" not in separable_loss(**known).terms
 
@@ -170,7 +170,7 @@ def test_on_noisy_streams_the_hidden_comparator_pays_for_the_noise():
     u = stream.comparator() / stream.margin
     F = cumulative(slam_at_one(loss), ranker.mistakes, u)
     assert F > 0
-    bound = theorem_s(F=F, norm_u=5.0, radius=1.0, V=facts_of(loss, rounds).V, margin=0.0)
+    bound = slam_loss(F=F, norm_u=5.0, radius=1.0, V=facts_of(loss, rounds).V, margin=0.0)
     assert bound.allows(sum(ranker.losses))
 
 
@@ -184,7 +184,7 @@ def test_lists_may_be_measured_around_a_centre_of_their_own(rounds):
     V = facts_of(loss, moved).V
     for u in comparators(ranker, len(rounds)):
         F = cumulative(slam_at_one(loss), [query(one.X - one.X.mean(axis=0), one.y) for one in ranker.mistakes], u)
-        bound = theorem_s(F=F, norm_u=float(np.linalg.norm(u)), radius=longest_row(centred), V=V, margin=0.0)
+        bound = slam_loss(F=F, norm_u=float(np.linalg.norm(u)), radius=longest_row(centred), V=V, margin=0.0)
         assert sum(ranker.losses) <= bound.value * (1 + 1e-6) + 1e-6
 
 
@@ -262,12 +262,12 @@ def test_the_largest_root_solves_its_inequality_and_is_below_the_closed_form(F, 
 
 
 def test_each_formula_at_numbers_that_can_be_checked_by_hand():
-    assert theorem_s(F=4.0, norm_u=3.0, radius=2.0, V=0.5, eta=0.25, margin=1.0).terms["c"] == 4 * 4 * 0.5 + 8
-    assert theorem_s(F=4.0, norm_u=3.0, radius=2.0, V=0.5, eta=0.25, margin=1.0).value == 4 + 3 * 8 + 16 * 9
-    assert theorem_s(F=4.0, norm_u=3.0, radius=1.0, V=1.0, margin=0.0).value == 4 + 3 * 4 + 4 * 9
+    assert slam_loss(F=4.0, norm_u=3.0, radius=2.0, V=0.5, eta=0.25, margin=1.0).terms["c"] == 4 * 4 * 0.5 + 8
+    assert slam_loss(F=4.0, norm_u=3.0, radius=2.0, V=0.5, eta=0.25, margin=1.0).value == 4 + 3 * 8 + 16 * 9
+    assert slam_loss(F=4.0, norm_u=3.0, radius=1.0, V=1.0, margin=0.0).value == 4 + 3 * 4 + 4 * 9
     assert fixed_step(F=1.0, norm_u=2.0, radius=1.0, kappa=1.0, eta=0.25).value == (1 + 8) / 0.5
     assert fixed_step(F=1.0, norm_u=2.0, radius=1.0, kappa=2.0, eta=0.25).value == math.inf
-    assert theorem_5(F=1.0, norm_u=2.0, radius=3.0, kappa=4.0).value == 2 + 4 * 4 * 9 * 4
+    assert quarter_step(F=1.0, norm_u=2.0, radius=3.0, kappa=4.0).value == 2 + 4 * 4 * 9 * 4
     assert worst_pair_mistakes(F=4.0, norm_u=3.0, radius=2.0).value == 4 + 24 + 144
     assert printed_003(F=4.0, norm_u=1.0, radius=1.0, v_max=2.0, m=4).value == 4 + 8 + 32
     assert printed_003(F=4.0, norm_u=1.0, radius=1.0, v_max=4.0, k=4).value == 4 + 16 + 64
@@ -299,10 +299,10 @@ def test_a_bound_shows_its_constants_and_what_it_rests_on():
 
 
 NUMBERS = {
-    theorem_s: {"F": 1.0, "norm_u": 1.0, "radius": 1.0, "V": 1.0, "eta": 1.0, "margin": 1.0},
+    slam_loss: {"F": 1.0, "norm_u": 1.0, "radius": 1.0, "V": 1.0, "eta": 1.0, "margin": 1.0},
     slam_mistakes: {"F": 1.0, "norm_u": 1.0, "radius": 1.0, "V": 1.0, "smallest": 0.1, "eta": 1.0, "margin": 1.0},
     fixed_step: {"F": 1.0, "norm_u": 1.0, "radius": 1.0, "kappa": 1.0, "eta": 0.1},
-    theorem_5: {"F": 1.0, "norm_u": 1.0, "radius": 1.0, "kappa": 1.0, "eta": 0.25},
+    quarter_step: {"F": 1.0, "norm_u": 1.0, "radius": 1.0, "kappa": 1.0, "eta": 0.25},
     worst_pair_mistakes: {"F": 1.0, "norm_u": 1.0, "radius": 1.0},
     separable_loss: {"gamma": 1.0, "radius": 1.0, "V": 1.0, "eta": 1.0, "margin": 1.0},
     separable_mistakes: {"gamma": 1.0, "radius": 1.0, "V": 1.0, "smallest": 0.1, "eta": 1.0, "margin": 1.0},
@@ -322,7 +322,7 @@ def test_numbers_that_mean_nothing_are_refused_by_name(function, name, number):
 
 def test_what_a_bound_cannot_do_without_is_asked_for():
     with pytest.raises(RankwiseError, match="depends on eta"):
-        theorem_s(F=0.0, norm_u=1.0, radius=1.0, V=1.0)
+        slam_loss(F=0.0, norm_u=1.0, radius=1.0, V=1.0)
     for wrong in ({}, {"m": 3, "k": 2}):
         with pytest.raises(RankwiseError, match=r"m for equation \(19\) or k for \(22\)"):
             printed_003(F=0.0, norm_u=1.0, radius=1.0, v_max=1.0, **wrong)

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.losses import registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 

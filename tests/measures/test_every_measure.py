@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.errors import MeasureError, RankwiseError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures import Measure, parse, registered
 from rankwise.queries.queries import Queries
 from tests.oracles.measures import DEFINITIONS, stable_order, tie_orders

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankwise import load
 from rankwise.errors import DataError, MeasureError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.io.convert import write_parts
 from rankwise.io.trec import Qrels, Run, from_trec, read_qrels, write_qrels
 from rankwise.measures import AP, NDCG, RR, Bpref, Judged, P, R, Rprec, Success, parse

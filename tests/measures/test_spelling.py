@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankwise.errors import MeasureError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures import AP, DCG, ERR, NDCG, RBP, RR, P, parse
 from rankwise.queries.queries import Queries
 

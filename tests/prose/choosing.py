@@ -10,8 +10,8 @@ import numpy as np
 
 from experiments.promises import REPEATS, SIZES, broken
 from rankwise.cli.demo import _RANKERS as DEMO
-from rankwise.evaluation.compare.foreign import LambdaRank
-from rankwise.evaluation.compare.select import USUAL
+from rankwise.evaluation.comparison.foreign import LambdaRank
+from rankwise.evaluation.comparison.selection import USUAL
 from rankwise.measures import registered
 from rankwise.measures.conventions import CONVENTIONS
 from tests.locks import locked

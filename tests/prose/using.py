@@ -13,8 +13,8 @@ from rankwise._diagnose.features import SAME
 from rankwise._diagnose.leaks import HALF
 from rankwise._diagnose.queries import _DEVIATIONS
 from rankwise.cli.demo import _RANKERS as DEMO
-from rankwise.evaluation.compare.run import _MANY_DOCUMENTS
-from rankwise.evaluation.compare.select import USUAL
+from rankwise.evaluation.comparison.run import _MANY_DOCUMENTS
+from rankwise.evaluation.comparison.selection import USUAL
 from rankwise.evaluation.statistics.intervals import FEW, How, interval
 from rankwise.evaluation.statistics.paired import _EXACT_UP_TO
 from rankwise.exports import targets

@@ -185,11 +185,11 @@ def test_d2_a_perceptron_is_not_certified_by_its_queries_in_another_order():
     other = two_by_two([one for i in range(60) for one in (easy, hard[i])])
     model = rw.SLAMPerceptron("AP").fit(train)
     assert model.ledger_.loss == 30.5
-    (row,) = [row for row in model.certificate(train).rows if row.name == "Theorem S"]
+    (row,) = [row for row in model.certificate(train).rows if row.name == "SLAM loss"]
     assert row.value >= 30.5
     assert row.applies
     found = model.certificate(other)
-    assert not named(found, "Theorem S")
+    assert not named(found, "SLAM loss")
     assert any("the same in another order" in note for note in found.notes)
     with pytest.raises(RankwiseError, match="in another order"):
         model.ledger_.bounds(other)
@@ -221,7 +221,7 @@ def test_d3_a_perceptron_is_certified_for_the_margin_of_its_fit(tmp_path):
     assert again.ledger_.config.loss.margin == 1.0
     assert rows_of(again.certificate(TRAIN)) == before
     assert all(
-        row.allows(loss) for row in named(again.certificate(TRAIN), "Theorem S") if row.bounds == "cumulative loss"
+        row.allows(loss) for row in named(again.certificate(TRAIN), "SLAM loss") if row.bounds == "cumulative loss"
     )
     again.partial_fit(UNSEEN)
     assert again.ledger_.config.loss.margin == 1.0, "a run goes on by the rules that it began with"

@@ -155,7 +155,7 @@ def test_compare_writes_a_report_and_takes_what_the_other_takes(lists, tmp_path)
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_learned(tmp_path, monkeypatch, place):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        "rankwise.evaluation.compare.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned")
+        "rankwise.evaluation.comparison.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned")
     )
     with pytest.raises(RankwiseError, match="cannot be written"):
         compare({}, None, report=place)
@@ -165,7 +165,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_learned(tm
 def test_without_the_extra_one_sentence_comes_first(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.setattr(
-        "rankwise.evaluation.compare.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned")
+        "rankwise.evaluation.comparison.run.ComparisonRun.cells", lambda *_, **__: pytest.fail("it learned")
     )
     with pytest.raises(MissingExtraError, match=r"pip install .*\[report\]'"):
         compare({}, None, report=tmp_path / "report.html")

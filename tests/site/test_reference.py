@@ -42,7 +42,7 @@ def test_a_name_is_on_the_page_of_its_subpackage():
     assert places["rankwise.read_letor"][1].title == "LETOR text"
     assert places["rankwise.compare"][0].name == "evaluation"
     assert places["rankwise.load"][0].name == "data"
-    assert places["rankwise.guarantees.theorem_s"][1].title == "Online runs"
+    assert places["rankwise.guarantees.slam_loss"][1].title == "Online runs"
     assert places["rankwise.errors.DataError"][0].name == "errors"
 
 

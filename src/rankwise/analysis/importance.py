@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rankwise._diagnose.features import feature_names
 from rankwise._figures import COLOURS, FAINT, PlottedTable
 from rankwise.errors import DataError, RankwiseError
-from rankwise.evaluation.compare.rankers import takes_lists
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.comparison.rankers import takes_lists
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure
 from rankwise.queries import checks

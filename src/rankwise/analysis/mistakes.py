@@ -18,7 +18,7 @@ from rankwise._figures import COLOURS, INK, PAPER, PlottedTable
 from rankwise._kernels import parallel
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure, Ties, Vector
 from rankwise.queries.checks import as_scores, is_whole

@@ -18,12 +18,12 @@ import typer
 from rankwise.cli import reading, wording
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
+from rankwise.evaluation.statistics.multiple_testing import Correction
 from rankwise.evaluation.statistics.paired import Test
-from rankwise.evaluation.statistics.significance import Correction
 
 if TYPE_CHECKING:
     from rankwise._tables import Table
-    from rankwise.evaluation.compare.result import Comparison
+    from rankwise.evaluation.comparison.comparison import Comparison
 from inspect import Parameter, signature
 
 _ALL = "all"
@@ -181,7 +181,7 @@ def _shown_beside(documents: Path | None, title: str | None, queries: Path | Non
 
 def _rankers(given: list[str]) -> dict[str, str]:
     """Parse NAME, FILE or NAME=FILE; the default rankers where nothing is given."""
-    from rankwise.evaluation.compare.select import USUAL, all_names
+    from rankwise.evaluation.comparison.selection import USUAL, all_names
 
     if not given:
         return {name: name for name in USUAL}

@@ -23,7 +23,7 @@ from rankwise.cli.wording import in_shell, show_certificate
 from rankwise.errors import MissingExtraError, RankwiseError
 
 if TYPE_CHECKING:
-    from rankwise.evaluation.compare.result import Comparison
+    from rankwise.evaluation.comparison.comparison import Comparison
     from rankwise.queries.queries import Queries
 
 _FOLDER = Path("rankwise-demo")
@@ -240,7 +240,7 @@ def _tiny() -> tuple["Queries", "Queries", "Queries"]:
 
 def measure_tiny() -> None:
     """Measure a few queries."""
-    from rankwise.evaluation.evaluate import evaluate
+    from rankwise.evaluation.evaluation import evaluate
 
     queries = _tiny()[0]
     evaluate(queries, queries.X[:, 0], _MEASURES)
@@ -254,7 +254,7 @@ def fit_tiny(name: str) -> None:
     name : str
         The ranker.
     """
-    from rankwise.evaluation.compare.rankers import Learner, as_entries
+    from rankwise.evaluation.comparison.rankers import Learner, as_entries
 
     train, validation, test = _tiny()
     entry = as_entries({name: name}, _MEASURES[0], None, 0)[name]

@@ -54,9 +54,9 @@ def evaluate(
     Example: rankwise evaluate my.csv --model m.rankwise --qid query --label grade
     """
     from rankwise._progress import track
-    from rankwise.evaluation.evaluate import evaluate as measure_scores
+    from rankwise.evaluation.evaluation import evaluate as measure_scores
     from rankwise.evaluation.files import is_qrels
-    from rankwise.evaluation.statistics.significance import significance
+    from rankwise.evaluation.statistics.multiple_testing import significance
     from rankwise.measures.conventions import settle
 
     reading.refuse_two_formats(as_json, as_what)

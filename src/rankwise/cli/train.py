@@ -351,7 +351,7 @@ class BatchRun:
 
     def _measured(self, part: "Queries") -> dict[str, Any]:
         """Mean of the ranker's measure on one part, with its 95 % interval."""
-        from rankwise.evaluation.evaluate import evaluate
+        from rankwise.evaluation.evaluation import evaluate
 
         result = evaluate(part, self.model.predict(part), self.model._measure())
         title = result.titles[0]

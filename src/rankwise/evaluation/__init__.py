@@ -1,7 +1,7 @@
 """Evaluation of rankings: measures with intervals, paired tests, comparisons over folds, and analyses of errors.
 
-:mod:`~rankwise.evaluation.evaluate` measures scores, :mod:`~rankwise.evaluation.statistics` has the intervals and
-tests, :mod:`~rankwise.evaluation.compare` trains and compares rankers over folds, and
+:mod:`~rankwise.evaluation.evaluation` measures scores, :mod:`~rankwise.evaluation.statistics` has the intervals and
+tests, :mod:`~rankwise.evaluation.comparison` trains and compares rankers over folds, and
 :mod:`~rankwise.analysis` shows on which queries, labels and features rankers differ.
 """
 

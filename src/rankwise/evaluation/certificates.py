@@ -7,7 +7,7 @@ alone, whatever made them.
 from typing import Any
 
 from rankwise.errors import DataError
-from rankwise.evaluation.evaluate import Evaluation, evaluate, open_judged_and_scores
+from rankwise.evaluation.evaluation import Evaluation, evaluate, open_judged_and_scores
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate, certificate_of
 from rankwise.measures._base import Measure, parse

@@ -18,10 +18,10 @@ from rankwise._progress import progress
 from rankwise.analysis.mistakes import by_group, label_pair_errors
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA
-from rankwise.evaluation.compare.foreign import LambdaRank
-from rankwise.evaluation.compare.keys import plain
-from rankwise.evaluation.compare.result import BETTER, EQUAL, WORSE, Comparison
-from rankwise.evaluation.compare.select import grid_for
+from rankwise.evaluation.comparison.comparison import BETTER, EQUAL, WORSE, Comparison
+from rankwise.evaluation.comparison.foreign import LambdaRank
+from rankwise.evaluation.comparison.keys import plain
+from rankwise.evaluation.comparison.selection import grid_for
 from rankwise.evaluation.statistics.intervals import caution
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import COMPARED, Certificate

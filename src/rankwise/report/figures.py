@@ -20,9 +20,9 @@ from rankwise._kernels.blas import one_blas_thread
 from rankwise._tables import Table
 from rankwise.analysis.importance import FeatureImportance, losses_by_query, weights_of
 from rankwise.errors import RankwiseError
-from rankwise.evaluation.compare.result import Comparison
-from rankwise.evaluation.compare.store import is_kept
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.comparison.comparison import Comparison
+from rankwise.evaluation.comparison.store import is_kept
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures._base import Vector
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker

@@ -17,7 +17,7 @@ from rankwise._atomic_write import refusing, writing
 from rankwise._extras import require
 from rankwise._paths import path_of
 from rankwise.errors import DataError, RankwiseError, ReportWarning, in_one_line, warn
-from rankwise.evaluation.compare.result import Comparison
+from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.report.collect import collect
 from rankwise.report.compact import packed, printable
 from rankwise.report.descriptions import Descriptions

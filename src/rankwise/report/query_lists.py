@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankwise._diagnose.features import feature_names
 from rankwise.analysis.importance import weights_of
-from rankwise.evaluation.compare.result import Comparison
+from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import name_of, numbers

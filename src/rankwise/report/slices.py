@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.errors import DataError, in_one_line
-from rankwise.evaluation.compare.result import BASE, BETTER, EQUAL, WORSE, Comparison
+from rankwise.evaluation.comparison.comparison import BASE, BETTER, EQUAL, WORSE, Comparison
 from rankwise.evaluation.statistics.intervals import interval, mean
+from rankwise.evaluation.statistics.multiple_testing import correct
 from rankwise.evaluation.statistics.paired import paired_test
-from rankwise.evaluation.statistics.significance import correct
 from rankwise.report.compact import finite, is_missing
 from rankwise.report.descriptions import LONGEST_TEXT
 

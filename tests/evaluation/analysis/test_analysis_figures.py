@@ -23,7 +23,7 @@ from rankwise.analysis.mistakes import (
     queries_by_size,
 )
 from rankwise.errors import DataError, RankwiseError
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.measures._base import parse
 from rankwise.queries.queries import Queries

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
+from rankwise.evaluation.statistics.multiple_testing import correct, significance
 from rankwise.evaluation.statistics.paired import paired_test
-from rankwise.evaluation.statistics.significance import correct, significance
 
 TESTS = ("t", "randomisation", "wilcoxon", "sign")
 ALTERNATIVES = ("two-sided", "greater", "less")
@@ -370,7 +370,7 @@ def test_a_baseline_is_compared_with_every_other(three_rankers):
 
 
 def test_what_evaluate_returns_is_compared():
-    from rankwise.evaluation.evaluate import evaluate
+    from rankwise.evaluation.evaluation import evaluate
     from rankwise.synthetic.lists import make_lists
 
     lists = make_lists(60).with_weight(np.linspace(1, 2, 60))

@@ -214,13 +214,13 @@ def test_the_printed_bound_fails_for_a_step_of_one_on_the_real_ranker():
     assert account.mistakes == account.rounds == 2810
     assert account.loss > 468
     by_name = {bound.name: bound for bound in account.bounds(SMALL, comparator=SEPARATES)}
-    assert by_name["Theorem 5"].terms["F"] == pytest.approx(0, abs=1e-9)
+    assert by_name["Quarter step"].terms["F"] == pytest.approx(0, abs=1e-9)
     printed = 4 * SEPARATES @ SEPARATES * 0.01**2 * 3 * account.weights.v_max
     assert printed == pytest.approx(468)
-    assert by_name["Theorem 5"].applies is False
-    assert not by_name["Theorem 5"].allows(account.loss)
-    assert by_name["Theorem S"].applies is True
-    assert by_name["Theorem S"].allows(account.loss)
+    assert by_name["Quarter step"].applies is False
+    assert not by_name["Quarter step"].allows(account.loss)
+    assert by_name["SLAM loss"].applies is True
+    assert by_name["SLAM loss"].allows(account.loss)
 
 
 def test_with_the_step_of_the_theorem_or_without_a_margin_the_same_lists_are_soon_learned():
@@ -302,7 +302,7 @@ def test_no_stream_makes_a_slam_perceptron_lose_more_than_its_account_allows(rou
     model = SLAMPerceptron(target[0], weights=target[1], margin=step[0], eta=step[1]).fit(queries)
     for u in comparators(model, seed):
         bounds = model.ledger_.bounds(queries, comparator=u)
-        assert bounds[0].name == "Theorem S"
+        assert bounds[0].name == "SLAM loss"
         assert bounds[0].applies is True
         # a mistake that costs nothing (0.5 and 0 are not told apart by a loss) is in no bound
         losses = model.ledger_.loss

@@ -136,16 +136,16 @@ def test_bounds_carry_the_constants_of_the_run():
     account = SLAMPerceptron("nDCG@3", margin=1.0, eta=0.5).fit(queries).ledger_
     u = np.array([1.0, -2.0, 0.5, 3.0])
     bounds = {bound.name: bound for bound in account.bounds(queries, comparator=u)}
-    assert set(bounds) == {"Theorem S", "Theorem S, mistakes", "Fixed step", "Theorem 5"}
-    terms = bounds["Theorem S"].terms
+    assert set(bounds) == {"SLAM loss", "SLAM mistakes", "Fixed step", "Quarter step"}
+    terms = bounds["SLAM loss"].terms
     loss = SLAM(k=3)
     wrong = [one for one, times in zip(queries, account.tally.counts, strict=True) if times]
     assert len(wrong) == account.mistakes
     assert terms["F"] == pytest.approx(sum(loss(one.X @ u, one.y)[0] for one in wrong), rel=1e-10)
     assert terms["norm_u"] == pytest.approx(np.linalg.norm(u))
     assert terms["c"] == pytest.approx(4 * account.radius**2 * account.weights.V + 2 / 0.5)
-    assert bounds["Theorem S"].applies is True
-    assert bounds["Theorem S, mistakes"].terms["smallest"] == account.weights.smallest
+    assert bounds["SLAM loss"].applies is True
+    assert bounds["SLAM mistakes"].terms["smallest"] == account.weights.smallest
     assert bounds["Fixed step"].terms["kappa"] == account.weights.kappa
     assert all(bound.allows(account.loss) for bound in bounds.values() if bound.applies)
     claimed = account.bounds(gamma=0.1)

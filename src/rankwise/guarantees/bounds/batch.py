@@ -5,16 +5,16 @@ loss's Lipschitz constant (the largest l1 norm of its gradient with respect to t
 query changes by at most G R times a change of w, where R bounds every row; H = R^2 H1 is its smoothness in w. The
 length of the lists does not enter. The expected risk E L(w) of what is learned is at most
 
-======================= ============================================= ===============================
-function                bound                                         for
-======================= ============================================= ===============================
-:func:`ogd_average`     L* + G W R/sqrt(n)                            one pass, averaged
-:func:`rerm`            L* + lambda W^2/2 + 2 (G R)^2/(lambda n)      regularised, any lambda
-:func:`rerm_best`       L* + 2 G W R/sqrt(n)                          lambda = 2 G R/(W sqrt(n))
-:func:`theorem_6`       L* + 2 G W R (8/n + sqrt(2/n))                the papers' lambda, corrected
-:func:`ogd_smooth`      L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n           smooth, nonnegative losses
-:func:`equation_8`      L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n         the same, as the paper has it
-======================= ============================================= ===============================
+============================= ======================================== ===============================
+function                      bound                                    for
+============================= ======================================== ===============================
+:func:`ogd_average`           L* + G W R/sqrt(n)                       one pass, averaged
+:func:`rerm`                  L* + lambda W^2/2 + 2 (G R)^2/(lambda n) regularised, any lambda
+:func:`rerm_best`             L* + 2 G W R/sqrt(n)                     lambda = 2 G R/(W sqrt(n))
+:func:`rerm_in_ball`          L* + 2 G W R (8/n + sqrt(2/n))           the papers' lambda, corrected
+:func:`ogd_smooth`            L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n      smooth, nonnegative losses
+:func:`ogd_smooth_small_step` L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n    the same, as the paper has it
+============================= ======================================== ===============================
 
 These are expectations over the sample, not statements about one sample: they hold on average over all samples that
 might have been drawn, and must not be mixed with the bounds of :mod:`rankwise.guarantees.bounds.uniform`. G, R and H
@@ -214,8 +214,8 @@ def gap_cost(*, G: float, radius: float, lambda_: float, gap: float) -> float:
     return G * radius * math.sqrt(2 * gap / lambda_)
 
 
-def theorem_6_lambda(*, G: float, W: float, radius: float, n: int) -> float:
-    """The lambda for which :func:`theorem_6` holds: sqrt((4 G^2 R^2/n) / (W^2/2 + 4 W^2/n)).
+def rerm_in_ball_lambda(*, G: float, W: float, radius: float, n: int) -> float:
+    """The lambda for which :func:`rerm_in_ball` holds: sqrt((4 G^2 R^2/n) / (W^2/2 + 4 W^2/n)).
 
     Both papers print another one and use this one in the proof.
 
@@ -233,15 +233,16 @@ def theorem_6_lambda(*, G: float, W: float, radius: float, n: int) -> float:
     float
         lambda.
     """
-    refuse_unless("theorem_6_lambda", above=0, G=G, W=W, radius=radius)
-    refuse_unless("theorem_6_lambda", least=1, n=n)
+    refuse_unless("rerm_in_ball_lambda", above=0, G=G, W=W, radius=radius)
+    refuse_unless("rerm_in_ball_lambda", least=1, n=n)
     return math.sqrt((4 * (G * radius) ** 2 / n) / (W**2 / 2 + 4 * W**2 / n))
 
 
-def theorem_6(*, G: float, W: float, radius: float, n: int, lambda_: float | None = None) -> Bound:
-    """The papers' bound for regularised minimisation within the ball: 2 G W R (8/n + sqrt(2/n)).
+def rerm_in_ball(*, G: float, W: float, radius: float, n: int, lambda_: float | None = None) -> Bound:
+    """The papers' bound for regularized minimization within the ball: 2 G W R (8/n + sqrt(2/n)).
 
-    It holds for the lambda of :func:`theorem_6_lambda` alone; if the ``lambda_`` that was used is given, it is checked.
+    Theorem 6 of Tewari and Chaudhuri (2015) and Theorem 8 of Chaudhuri and Tewari (2014). It holds for
+    the lambda of :func:`rerm_in_ball_lambda` alone; ``lambda_``, the one that was used, is compared with it.
     :func:`rerm_best` is smaller, by sqrt(2) and the term in 1/n.
 
     Parameters
@@ -257,15 +258,15 @@ def theorem_6(*, G: float, W: float, radius: float, n: int, lambda_: float | Non
 
     Examples
     --------
-    >>> round(theorem_6(G=1.0, W=1.0, radius=1.0, n=100).value, 3)
+    >>> round(rerm_in_ball(G=1.0, W=1.0, radius=1.0, n=100).value, 3)
     0.443
     """
-    only = theorem_6_lambda(G=G, W=W, radius=radius, n=n)
+    only = rerm_in_ball_lambda(G=G, W=W, radius=radius, n=n)
     if lambda_ is not None:
-        refuse_unless("theorem_6", above=0, lambda_=lambda_)
+        refuse_unless("rerm_in_ball", above=0, lambda_=lambda_)
     right = None if lambda_ is None else math.isclose(lambda_, only, rel_tol=1e-9)
     return Bound(
-        name="Theorem 6",
+        name="Regularized minimization in the ball",
         bounds="expected excess risk",
         statement="2 G W radius (8/n + sqrt(2/n))",
         value=2 * G * W * radius * (8 / n + math.sqrt(2 / n)),
@@ -322,11 +323,11 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
     )
 
 
-def equation_8(*, L_star: float, H: float, W: float, n: int) -> Bound:
-    """Smooth gradient descent with the paper's own step and constants: L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n.
+def ogd_smooth_small_step(*, L_star: float, H: float, W: float, n: int) -> Bound:
+    """Smooth gradient descent with the paper's smaller step: L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n.
 
-    It holds for the step of the paper's equation (7), which is smaller than that of :func:`ogd_smooth`, and is never
-    tighter.
+    Equation (8) of Tewari and Chaudhuri (2015). It holds for the step of their equation (7), which is
+    smaller than that of :func:`ogd_smooth`, and is never tighter.
 
     Parameters
     ----------
@@ -339,10 +340,10 @@ def equation_8(*, L_star: float, H: float, W: float, n: int) -> Bound:
     n : int
         Number of queries.
     """
-    _refuse_smooth("equation_8", L_star, H, W, n)
+    _refuse_smooth("ogd_smooth_small_step", L_star, H, W, n)
     eta = W / (4 * H * W + 2 * math.sqrt(4 * (H * W) ** 2 + 2 * H * L_star * n))
     return Bound(
-        name="Equation (8)",
+        name="Smooth gradient descent, small step",
         bounds="expected risk",
         statement="L_star + 2 sqrt(2 H W^2 L_star/n) + 8 H W^2/n, eta = W/(4 H W + 2 sqrt(4 H^2 W^2 + 2 H L_star n))",
         value=L_star + 2 * math.sqrt(2 * H * W**2 * L_star / n) + 8 * H * W**2 / n,

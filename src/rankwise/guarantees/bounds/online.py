@@ -12,10 +12,10 @@ query changes no surrogate here.
 =============================== ==================================================== ==================================
 function                        bound                                                for
 =============================== ==================================================== ==================================
-:func:`theorem_s`               L <= F + norm_u sqrt(c F) + c norm_u^2               SLAM perceptron, any step
+:func:`slam_loss`               L <= F + norm_u sqrt(c F) + c norm_u^2               SLAM perceptron, any step
 :func:`fixed_step`              L <= (F + norm_u^2/(2 eta)) / (1 - 2 eta R^2 kappa)  SLAM perceptron, small steps
-:func:`theorem_5`               L <= 2 F + 4 norm_u^2 R^2 kappa                      the same, eta = 1/(4 R^2 kappa)
-:func:`slam_mistakes`           theorem_s / (smallest positive v)                    mistakes of the SLAM perceptron
+:func:`quarter_step`            L <= 2 F + 4 norm_u^2 R^2 kappa                      the same, eta = 1/(4 R^2 kappa)
+:func:`slam_mistakes`           slam_loss / (smallest positive v)                    mistakes of the SLAM perceptron
 :func:`worst_pair_mistakes`     F + 2 norm_u R sqrt(F) + 4 norm_u^2 R^2              mistakes of the max-pair perceptron
 :func:`online_to_batch`         L/n + sqrt(log(1/delta)/(2 n))                       mean risk, one pass, iid queries
 =============================== ==================================================== ==================================
@@ -166,13 +166,14 @@ def largest_root(*, F: float, b: float) -> float:
     return F + b * (b + math.hypot(b, 2 * math.sqrt(F))) / 2  # the same, and exactly F for b = 0
 
 
-def theorem_s(
+def slam_loss(
     *, F: float, norm_u: float, radius: float, V: float, eta: float | None = None, margin: float = 1.0
 ) -> Bound:
-    r"""Theorem S: L <= F + norm_u sqrt(c F) + c norm_u^2, c = 4 R^2 V + 2 margin/eta, for any step eta.
+    r"""Cumulative loss of the SLAM perceptron: L <= F + norm_u sqrt(c F) + c norm_u^2, c = 4 R^2 V + 2 margin/eta.
 
-    With margin 0, the scale-free perceptron, c = 4 R^2 V and there is no step. The bound depends neither on the length
-    of the lists nor on the ratio of weights, and no step has to be known in hindsight.
+    This is Theorem S of the documentation. It holds for any step eta. With margin 0, the scale-free perceptron,
+    c = 4 R^2 V and there is no step. The bound depends neither on the length of the lists nor on the ratio of weights,
+    and no step has to be known in hindsight.
 
     Parameters
     ----------
@@ -194,13 +195,13 @@ def theorem_s(
 
     Examples
     --------
-    >>> theorem_s(F=2.0, norm_u=3.0, radius=1.0, V=1.0, margin=0.0).value
+    >>> slam_loss(F=2.0, norm_u=3.0, radius=1.0, V=1.0, margin=0.0).value
     46.48528137423857
     """
-    c = _constant("theorem_s", radius, V, eta, margin)
-    refuse_unless("theorem_s", least=0, F=F, norm_u=norm_u)
+    c = _constant("slam_loss", radius, V, eta, margin)
+    refuse_unless("slam_loss", least=0, F=F, norm_u=norm_u)
     return Bound(
-        name="Theorem S",
+        name="SLAM loss",
         bounds="cumulative loss",
         statement=f"F + norm_u sqrt(c F) + c norm_u^2, {_constant_text(margin)}",
         value=F + norm_u * math.sqrt(c * F) + c * norm_u**2,
@@ -223,9 +224,10 @@ def slam_mistakes(
     eta: float | None = None,
     margin: float = 1.0,
 ) -> Bound:
-    """Mistakes of the SLAM perceptron: Theorem S over the smallest positive weight v that any round had.
+    """Mistakes of the SLAM perceptron: :func:`slam_loss` over the smallest positive weight v that any round had.
 
-    A round whose loss is above 0 has an active document of positive weight, so x of Theorem S grows by ``smallest``.
+    A round whose loss is above 0 has an active document of positive weight, so x of :func:`slam_loss` grows by
+    ``smallest``.
 
     Parameters
     ----------
@@ -241,12 +243,12 @@ def slam_mistakes(
         The margin of the perceptron; 0 for the scale-free one.
     """
     refuse_unless("slam_mistakes", above=0, smallest=smallest)
-    loss = theorem_s(F=F, norm_u=norm_u, radius=radius, V=V, eta=eta, margin=margin)
+    loss = slam_loss(F=F, norm_u=norm_u, radius=radius, V=V, eta=eta, margin=margin)
     terms = dict(loss.terms)
     terms["sharp"] /= smallest
     return replace(
         loss,
-        name="Theorem S, mistakes",
+        name="SLAM mistakes",
         bounds="rounds with a loss above 0",
         statement=f"(F + norm_u sqrt(c F) + c norm_u^2) / smallest, {_constant_text(margin)}",
         value=loss.value / smallest,
@@ -286,10 +288,11 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
     )
 
 
-def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: float | None = None) -> Bound:
-    """Theorem 5 of the perceptron of 2014: L <= 2 F + 4 norm_u^2 R^2 kappa, for the step 1/(4 R^2 kappa) alone.
+def quarter_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: float | None = None) -> Bound:
+    """Gradient descent with the step 1/(4 R^2 kappa): L <= 2 F + 4 norm_u^2 R^2 kappa, for this step alone.
 
-    The paper prints it for eta = 1, for which it is false. If the run's ``eta`` is given, the step is checked.
+    Theorem 5 of Chaudhuri and Tewari (2014), who print it for eta = 1, for which it is false. If the run's ``eta``
+    is given, the step is checked.
 
     Parameters
     ----------
@@ -302,14 +305,14 @@ def theorem_5(*, F: float, norm_u: float, radius: float, kappa: float, eta: floa
     eta : float, default=None
         The step of the run.
     """
-    refuse_unless("theorem_5", least=0, F=F, norm_u=norm_u)
-    refuse_unless("theorem_5", above=0, radius=radius, kappa=kappa)
+    refuse_unless("quarter_step", least=0, F=F, norm_u=norm_u)
+    refuse_unless("quarter_step", above=0, radius=radius, kappa=kappa)
     only = 1 / (4 * radius**2 * kappa)
     if eta is not None:
-        refuse_unless("theorem_5", above=0, eta=eta)
+        refuse_unless("quarter_step", above=0, eta=eta)
     right = None if eta is None else math.isclose(eta, only, rel_tol=1e-9)
     return Bound(
-        name="Theorem 5",
+        name="Quarter step",
         bounds="cumulative loss",
         statement="2 F + 4 norm_u^2 radius^2 kappa",
         value=2 * F + 4 * norm_u**2 * radius**2 * kappa,
@@ -356,7 +359,7 @@ def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
 
 
 def separable_loss(*, gamma: float, radius: float, V: float, eta: float | None = None, margin: float = 1.0) -> Bound:
-    """Theorem S on separable queries: L <= c / gamma^2, for any number of rounds.
+    """:func:`slam_loss` on separable queries: L <= c / gamma^2, for any number of rounds.
 
     Parameters
     ----------
@@ -370,7 +373,7 @@ def separable_loss(*, gamma: float, radius: float, V: float, eta: float | None =
         The margin of the perceptron; 0 for the scale-free one.
     """
     refuse_unless("separable_loss", above=0, gamma=gamma)
-    whole = theorem_s(F=0.0, norm_u=1 / gamma, radius=radius, V=V, eta=eta, margin=margin)
+    whole = slam_loss(F=0.0, norm_u=1 / gamma, radius=radius, V=V, eta=eta, margin=margin)
     return _separable(whole, gamma, f"c / gamma^2, {_constant_text(margin)}")
 
 

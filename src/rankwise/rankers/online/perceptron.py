@@ -112,7 +112,7 @@ class SLAMPerceptron(LinearOnlineLearner):
             raise RankwiseError(
                 "eta='theory' is worked out from all lists before the first round: it needs fit and scale='none'"
             )
-        return self._resumed(_step_of_theorem_5(self._resumed(1.0), queries))
+        return self._resumed(_quarter_step(self._resumed(1.0), queries))
 
     def _resumed(self, eta: float) -> OnlineConfig:
         measure = self._measure()
@@ -180,7 +180,7 @@ class MaxPairPerceptron(LinearOnlineLearner):
         )
 
 
-def _step_of_theorem_5(config: OnlineConfig, queries: Queries) -> float:
+def _quarter_step(config: OnlineConfig, queries: Queries) -> float:
     """1/(4 R^2 kappa), with the largest radius and the weights of all these lists."""
     radius = largest_radius(queries.X, queries.start, queries.rows)
     v = PreparedLists.of(config.loss, queries.labels(), queries.start, queries.rows).value[queries.rows]

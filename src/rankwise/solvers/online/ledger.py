@@ -242,10 +242,10 @@ class Ledger:
         if gamma is not None:
             found = [bounds_of.separable_loss(**run), bounds_of.separable_mistakes(smallest=smallest, **run)]
         else:
-            found = [bounds_of.theorem_s(**run), bounds_of.slam_mistakes(smallest=smallest, **run)]
+            found = [bounds_of.slam_loss(**run), bounds_of.slam_mistakes(smallest=smallest, **run)]
             if margin == 1 and self.radius > 0 and facts.kappa > 0:
                 step: dict[str, Any] = {"radius": self.radius, "kappa": facts.kappa, "eta": self.config.eta, **against}
-                found += [bounds_of.fixed_step(**step), bounds_of.theorem_5(**step)]
+                found += [bounds_of.fixed_step(**step), bounds_of.quarter_step(**step)]
         return self._with_known_preconditions(found)
 
     @property

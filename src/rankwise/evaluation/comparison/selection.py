@@ -19,7 +19,7 @@ import numpy as np
 from rankwise._progress import track
 from rankwise._tables import ShownAsFacts, Table
 from rankwise.errors import DataError, RankwiseError, did_you_mean
-from rankwise.evaluation.evaluate import Evaluation, evaluate
+from rankwise.evaluation.evaluation import Evaluation, evaluate
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.measures._base import Measure, Vector, parse
 from rankwise.measures.ap import AP

@@ -11,8 +11,8 @@ import rankwise
 from rankwise import AdaRank, Queries, RidgeRanker, SLAMPerceptron, kfold, make_lists
 from rankwise._api import compare
 from rankwise.errors import RankwiseError
-from rankwise.evaluation.compare import keys as compare_keys
-from rankwise.evaluation.compare.keys import described, fingerprint, plain
+from rankwise.evaluation.comparison import keys as compare_keys
+from rankwise.evaluation.comparison.keys import described, fingerprint, plain
 from rankwise.losses import SLAM
 
 
@@ -130,7 +130,7 @@ def test_other_parameters_grids_seeds_and_folds_are_learned_anew(lists, tmp_path
 def test_other_versions_are_learned_anew(lists, tmp_path, monkeypatch):
     assert fits({"a": Counting()}, lists, folds=3, resume=tmp_path) == 3
     known = compare_keys.versions()
-    monkeypatch.setattr("rankwise.evaluation.compare.run.versions", lambda: {**known, "rankwise": "999"})
+    monkeypatch.setattr("rankwise.evaluation.comparison.run.versions", lambda: {**known, "rankwise": "999"})
     assert fits({"a": Counting()}, lists, folds=3, resume=tmp_path) == 3
 
 

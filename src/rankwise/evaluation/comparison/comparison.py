@@ -18,9 +18,9 @@ from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
-from rankwise.evaluation.compare.cells import Cell
-from rankwise.evaluation.compare.folds import FoldPart
-from rankwise.evaluation.evaluate import Evaluation, evaluate
+from rankwise.evaluation.comparison.cells import Cell
+from rankwise.evaluation.comparison.folds import FoldPart
+from rankwise.evaluation.evaluation import Evaluation, evaluate
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
 from rankwise.guarantees.scope import HOLDOUT, Scope

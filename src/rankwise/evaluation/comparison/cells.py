@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise.errors import RankwiseError
-from rankwise.evaluation.compare.folds import FoldPart
-from rankwise.evaluation.compare.foreign import OnArrays
-from rankwise.evaluation.compare.keys import plain
-from rankwise.evaluation.compare.rankers import Fitted, Learner, takes_lists
-from rankwise.evaluation.compare.select import combinations, fit_apart
+from rankwise.evaluation.comparison.folds import FoldPart
+from rankwise.evaluation.comparison.foreign import OnArrays
+from rankwise.evaluation.comparison.keys import plain
+from rankwise.evaluation.comparison.rankers import Fitted, Learner, takes_lists
+from rankwise.evaluation.comparison.selection import combinations, fit_apart
 from rankwise.measures._base import Measure, Vector
 from rankwise.queries import checks
 from rankwise.queries.fingerprints import Seen, fingerprints

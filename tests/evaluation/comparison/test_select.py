@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, clone
 
 from rankwise import Queries, SLAMPerceptron, evaluate, kfold, make_lists
 from rankwise.errors import DataError, RankwiseError
-from rankwise.evaluation.compare.select import combinations, select
+from rankwise.evaluation.comparison.selection import combinations, select
 
 
 class Spy(BaseEstimator):

@@ -26,15 +26,15 @@ from rankwise._kernels import parallel
 from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
-from rankwise.evaluation.compare.cells import Cell, MemoryWatch, learn, score
-from rankwise.evaluation.compare.folds import FoldPart, FoldParts
-from rankwise.evaluation.compare.keys import code_of, described, fingerprint, key_of, plain, versions
-from rankwise.evaluation.compare.rankers import Entry, Fitted, Given, Learner
-from rankwise.evaluation.compare.result import Comparison
-from rankwise.evaluation.compare.store import Cells
-from rankwise.evaluation.evaluate import evaluate
+from rankwise.evaluation.comparison.cells import Cell, MemoryWatch, learn, score
+from rankwise.evaluation.comparison.comparison import Comparison
+from rankwise.evaluation.comparison.folds import FoldPart, FoldParts
+from rankwise.evaluation.comparison.keys import code_of, described, fingerprint, key_of, plain, versions
+from rankwise.evaluation.comparison.rankers import Entry, Fitted, Given, Learner
+from rankwise.evaluation.comparison.store import Cells
+from rankwise.evaluation.evaluation import evaluate
+from rankwise.evaluation.statistics.multiple_testing import COLUMNS, Correction, correct, significance
 from rankwise.evaluation.statistics.paired import Test, paired_test
-from rankwise.evaluation.statistics.significance import COLUMNS, Correction, correct, significance
 from rankwise.measures._base import Measure
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries

@@ -333,7 +333,7 @@ class Evaluation:
             The figure.
         """
         from rankwise._figures import COLOURS, FAINT, house_style, new_figure
-        from rankwise.evaluation.statistics.significance import significance
+        from rankwise.evaluation.statistics.multiple_testing import significance
 
         table, values = self.table(level, how), self.values
         if against is not None:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from rankwise._extras import require
 from rankwise._store import Store, StoreWriter
 from rankwise.errors import DataError, FileFormatError
-from rankwise.evaluation.compare.keys import plain
+from rankwise.evaluation.comparison.keys import plain
 from rankwise.measures._base import Vector, parse
 from rankwise.measures.ndcg import NDCG
 from rankwise.queries.queries import Queries

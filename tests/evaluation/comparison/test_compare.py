@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 from rankwise import AdaRank, Queries, RidgeRanker, SLAMPerceptron, evaluate, kfold, make_lists, significance, split
 from rankwise._api import compare
 from rankwise.evaluation import select
-from rankwise.evaluation.compare.select import all_names, combinations, grid_for
+from rankwise.evaluation.comparison.selection import all_names, combinations, grid_for
 from rankwise.io import Fold
 from rankwise.rankers._base import registered
 
@@ -312,7 +312,7 @@ def test_lightgbm_stops_by_the_validation_part(lists):
 
 def test_lightgbm_is_left_out_aloud_where_it_is_missing(lists, monkeypatch, capsys):
     from rankwise.errors import MissingExtraError
-    from rankwise.evaluation.compare import rankers as compare_rankers
+    from rankwise.evaluation.comparison import rankers as compare_rankers
 
     def missing(name):
         raise MissingExtraError(f"{name} is needed here and is not installed")

@@ -17,11 +17,11 @@ from rankwise._atomic_write import refusing, remove_parts
 from rankwise._paths import path_of
 from rankwise._store import StoreWriter, open_store
 from rankwise.errors import FileFormatError, RankwiseError
-from rankwise.evaluation.compare.cells import Cell
-from rankwise.evaluation.compare.folds import FoldPart
-from rankwise.evaluation.compare.foreign import KIND as TREES
-from rankwise.evaluation.compare.foreign import LambdaRank, read_trees, save_trees
-from rankwise.evaluation.compare.keys import digest_of
+from rankwise.evaluation.comparison.cells import Cell
+from rankwise.evaluation.comparison.folds import FoldPart
+from rankwise.evaluation.comparison.foreign import KIND as TREES
+from rankwise.evaluation.comparison.foreign import LambdaRank, read_trees, save_trees
+from rankwise.evaluation.comparison.keys import digest_of
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._persist import read_ranker
 

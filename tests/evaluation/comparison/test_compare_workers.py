@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from rankwise.evaluation.compare.cells import resident
-from rankwise.evaluation.compare.run import shared_out, side_by_side
+from rankwise.evaluation.comparison.cells import resident
+from rankwise.evaluation.comparison.run import shared_out, side_by_side
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
@@ -92,7 +92,7 @@ def test_cores_are_shared_out():
 
 WATCHED = """
 import time
-from rankwise.evaluation.compare.cells import MemoryWatch
+from rankwise.evaluation.comparison.cells import MemoryWatch
 
 with MemoryWatch() as watch:
     with watch.growth() as growth:

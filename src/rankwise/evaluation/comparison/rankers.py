@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, clone
 
 from rankwise._extras import require
 from rankwise.errors import DataError, MissingExtraError, RankwiseError
-from rankwise.evaluation.compare.foreign import OnArrays
-from rankwise.evaluation.compare.select import Grid, grid_for, ranker_called
+from rankwise.evaluation.comparison.foreign import OnArrays
+from rankwise.evaluation.comparison.selection import Grid, grid_for, ranker_called
 from rankwise.io.any_file import kind_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
@@ -184,7 +184,7 @@ def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state:
     """The ranker of that name, the model in that file, or the path itself where it is a file of scores."""
     text = os.fspath(value)
     if text.lower() == LIGHTGBM:
-        from rankwise.evaluation.compare.foreign import LambdaRank
+        from rankwise.evaluation.comparison.foreign import LambdaRank
 
         return LambdaRank(measure, random_state=random_state)
     if not os.path.isfile(text):
