@@ -141,13 +141,13 @@ MISTAKES = {
     ),
     "an empty file": ("", ROLES, "my.csv is empty"),
     "nothing but blanks": (" \n\n", ROLES, "my.csv is empty"),
-    "a header alone": (text(cells=[]), ROLES, "my.csv holds names of columns and no rows"),
+    "a header alone": (text(cells=[]), ROLES, "my.csv has a header but no rows"),
     "no header": (text()[text().index("\n") + 1 :], ROLES, "my.csv, line 1: expected the names of the columns, found"),
     "a name twice": (text(["query", "grade", "a", "a", "b"]), ROLES, "two columns are called 'a'"),
     "a line cut short": (
         text(cells=[*rows(), ["q1", "0"]]),
         ROLES,
-        f"my.csv, line {LISTS.n_documents + 2}: expected 5 cells as in the header, found 2",
+        f"my.csv, line {LISTS.n_documents + 2}: expected 5 cells as in the header, got 2",
     ),
     "an empty cell": (
         text(cells=[["q1", "0", "1", "", "2"]]),

@@ -131,7 +131,7 @@ def test_windows_line_ends_and_a_file_without_a_last_one(folder, run):
         (["my.csv", "--qid", "query", "-o", "no/such"], "the folder"),
         (["-"], "name the folder of the parts by --out"),
         (["nowhere.csv"], "nowhere.csv cannot be read"),
-        (["bad.csv", "--qid", "query"], "bad.csv, line 3: expected 2 cells as in the header, found 3"),
+        (["bad.csv", "--qid", "query"], "bad.csv, line 3: expected 2 cells as in the header, got 3"),
     ],
 )
 def test_what_cannot_be_divided_is_one_sentence_and_leaves_nothing(folder, run, arguments, sentence):

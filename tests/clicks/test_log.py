@@ -99,9 +99,9 @@ def test_what_no_log_can_be_is_an_error(change, words):
     [
         ("", "is empty"),
         ("session,qid,docid,position\n", "no column 'click'"),
-        ("session,qid,docid,position,click\n", "no sessions"),
-        ("session,qid,docid,position,click\n1,q,a,1\n", "line 2: found 4 cells"),
-        ("session,qid,docid,position,click\n1,q,a,one,0\n", "line 2: position is a number: found 'one'"),
+        ("session,qid,docid,position,click\n", "has a header but no rows"),
+        ("session,qid,docid,position,click\n1,q,a,1\n", "line 2: expected 5 cells as in the header, got 4"),
+        ("session,qid,docid,position,click\n1,q,a,one,0\n", "line 2: position must be a number, got 'one'"),
         ("session,qid,docid,position,click\n1,q,a,1,0\n2,q,a,1,0\n1,q,b,2,0\n", "session '1' returns"),
     ],
 )

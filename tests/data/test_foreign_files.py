@@ -188,7 +188,7 @@ def test_w2_a_parquet_file_of_equal_values_is_one_sentence(tmp_path, monkeypatch
         (b"\xef\xbb\xbf", "t.csv is empty"),
         (b"\xff\xfe", "t.csv is empty"),
         (b"\n\r\n \n", "t.csv is empty"),
-        (b"qid,label,a\n", "t.csv holds names of columns and no rows"),
+        (b"qid,label,a\n", "t.csv has a header but no rows"),
         (b"qid,label,a,a\n1,1,1,1\n", "two columns are called 'a'"),
         (b"qid,la\0bel,a\n1,1,1\n", "line 1: byte 7 is zero"),
         (b"qid,label,a\n1,1,\0\n", "line 2: column 'a' holds '\\x00'"),

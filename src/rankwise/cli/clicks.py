@@ -430,34 +430,35 @@ def _ranked_run(path: Path) -> Iterator[tuple[str, str, float]]:
 
 
 def _ranked_csv(path: Path) -> Iterator[tuple[str, str, float]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        for number, line in enumerate(_records(file, path, ("qid", "docid", "rank")), start=2):
-            try:
-                yield line["qid"], line["docid"], float(line["rank"])
-            except ValueError:
-                raise DataError(f"{path}, line {number:,}: rank is a number: found {line['rank']!r:.40}") from None
+    for place, query, document, rank in _cells(path, ("qid", "docid", "rank")):
+        try:
+            yield query, document, float(rank)
+        except ValueError:
+            raise DataError(f"{place}: rank must be a number, got {rank!r:.40}") from None
 
 
-def _records(file: Any, path: Path, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    """The lines of a CSV file that has these columns."""
-    lines = csv.DictReader(file)
-    missing = [name for name in columns if name not in (lines.fieldnames or ())]
-    if missing:
-        raise DataError(f"{path} has no column {', '.join(missing)}: expected {', '.join(columns)}")
-    yield from lines
+def _cells(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The place of every record of a CSV file, and its cells in these columns."""
+    from rankwise.io.tables.csv import open_csv
+
+    with open_csv(path) as text:
+        missing = [name for name in columns if name not in text.names]
+        if missing:
+            raise DataError(f"{path} has no column {', '.join(missing)}: expected {', '.join(columns)}")
+        at = [text.names.index(name) for name in columns]
+        for line, record in text.records():
+            yield text.places.at(line), *(record[place] for place in at)
 
 
 def _credits(path: Path) -> list[float]:
     """The credit of every impression, in the order of the file."""
     from rankwise.clicks.preferences import credits
 
-    with path.open(newline="", encoding="utf-8") as file:
-        pages: dict[str, list[tuple[int, bool]]] = {}
-        for number, line in enumerate(_records(file, path, ("impression", "team", "click")), start=2):
-            team, click = str(line["team"]).strip().lower(), str(line["click"]).strip()
-            if team not in ("a", "b") or click not in ("0", "1"):
-                raise DataError(f"{path}, line {number:,}: team is a or b and click 0 or 1: found {team!r}, {click!r}")
-            pages.setdefault(line["impression"], []).append((int(team == "b"), click == "1"))
+    pages: dict[str, list[tuple[int, bool]]] = {}
+    for place, impression, team, click in _cells(path, ("impression", "team", "click")):
+        if team.strip().lower() not in ("a", "b") or click.strip() not in ("0", "1"):
+            raise DataError(f"{place}: team must be a or b and click 0 or 1, got {team!r:.40} and {click!r:.40}")
+        pages.setdefault(impression, []).append((int(team.strip().lower() == "b"), click.strip() == "1"))
     return [float(credits([team for team, _ in page], [click for _, click in page])) for page in pages.values()]
 
 

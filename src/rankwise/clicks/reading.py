@@ -4,15 +4,15 @@ CSV and UBI are read in blocks of whole sessions, so that a log larger than memo
 UBI events only the clicked ids are kept in memory; queries are streamed.
 """
 
-import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rankwise.clicks.log import ClickLog
 from rankwise.errors import DataError, FileFormatError, warn
 from rankwise.io.sources import lines_of
+from rankwise.io.tables.csv import open_csv
 
 _NEEDED = ("session", "qid", "docid", "position", "click")
 _OPTIONAL = ("version", "swap", "swapped", "exploration", "pool", "logged_rank")
@@ -34,38 +34,29 @@ def iter_csv(path: str | os.PathLike[str], columns: Mapping[str, str], sessions:
     if sessions < 1:
         raise DataError(f"iter_csv: sessions is 1 or more: found {sessions!r}")
     name = os.fspath(path)
-    records = csv.reader(_lines(path))
-    header = next(records, None)
-    if header is None:
-        raise FileFormatError(f"{name} is empty: expected a header with {', '.join(_NEEDED)}")
-    chosen = _columns(header, columns, name)
-    places = {field: header.index(own) for field, own in chosen.items()}
-    seen: set[str] = set()
-    held: dict[str, list[Any]] = {field: [] for field in places}
-    inside, last = 0, None
-    for number, record in enumerate(records, start=2):
-        if not record:
-            continue
-        if len(record) != len(header):
-            raise FileFormatError(f"{name}, line {number:,}: found {len(record)} cells, expected {len(header)}")
-        session = record[places["session"]]
-        if session != last:
-            if session in seen:
-                raise FileFormatError(
-                    f"{name}, line {number:,}: session {session!r:.40} returns after its lines have ended: the lines "
-                    "of a session stand together"
-                )
-            seen.add(session)
-            if inside == sessions:
-                yield ClickLog.from_rows(**held, where=name)
-                held, inside = {field: [] for field in places}, 0
-            inside, last = inside + 1, session
-        for field, place in places.items():
-            cell = record[place]
-            held[field].append(_number(cell, field, name, number) if field in _NUMBERS else cell)
-    if not seen:
-        raise FileFormatError(f"{name} holds no sessions: found a header and no lines")
-    yield ClickLog.from_rows(**held, where=name)
+    with open_csv(path) as text:
+        chosen = _columns(text.names, columns, name)
+        places = {field: text.names.index(own) for field, own in chosen.items()}
+        seen: set[str] = set()
+        held: dict[str, list[Any]] = {field: [] for field in places}
+        inside, last = 0, None
+        for line, record in text.records():
+            session = record[places["session"]]
+            if session != last:
+                if session in seen:
+                    raise FileFormatError(
+                        f"{text.places.at(line)}: session {session!r:.40} returns after its lines have ended: the "
+                        "lines of a session stand together"
+                    )
+                seen.add(session)
+                if inside == sessions:
+                    yield ClickLog.from_rows(**held, where=name)
+                    held, inside = {field: [] for field in places}, 0
+                inside, last = inside + 1, session
+            for field, place in places.items():
+                cell = record[place]
+                held[field].append(_number(cell, field, text.places.at, line) if field in _NUMBERS else cell)
+        yield ClickLog.from_rows(**held, where=name)
 
 
 def iter_ubi(
@@ -230,7 +221,7 @@ def _clicked(events: str | os.PathLike[str], names: frozenset[str]) -> dict[str,
 
 def _documents(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, JSON object) of every line that is not empty; ``_source`` of search hits is unwrapped."""
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(lines_of(path), start=1):
         if not line.strip():
             continue
         try:
@@ -239,14 +230,10 @@ def _documents(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
             raise FileFormatError(f"{os.fspath(path)}, line {number:,}: not a line of JSON ({error})") from None
         found = found.get("_source", found) if isinstance(found, dict) else found
         if not isinstance(found, dict):
-            raise FileFormatError(f"{os.fspath(path)}, line {number:,}: expected a JSON object: found {line!r:.40}")
+            raise FileFormatError(
+                f"{os.fspath(path)}, line {number:,}: expected a JSON object, got {line.decode()!r:.40}"
+            )
         yield number, found
-
-
-def _lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The lines of a text, block by block, unpacked where it is gzip data."""
-    # the csv module needs the ends of lines, which cells in quotes may hold
-    return (line.decode() + "\n" for line in lines_of(path))
 
 
 def _columns(names: Iterable[str], given: Mapping[str, str], where: str) -> dict[str, str]:
@@ -266,8 +253,8 @@ def _columns(names: Iterable[str], given: Mapping[str, str], where: str) -> dict
     return {name: own for name, own in chosen.items() if own in names}
 
 
-def _number(cell: str, field: str, name: str, line: int) -> float:
+def _number(cell: str, field: str, place: Callable[[int], str], line: int) -> float:
     try:
         return _WORDS[cell.strip().lower()] if cell.strip().lower() in _WORDS else float(cell)
     except ValueError:
-        raise FileFormatError(f"{name}, line {line:,}: {field} is a number: found {cell!r:.40}") from None
+        raise FileFormatError(f"{place(line)}: {field} must be a number, got {cell!r:.40}") from None

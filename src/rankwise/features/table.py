@@ -276,7 +276,7 @@ class CsvTable(RawTable):
         self.names = text.names
         self._decimal = text.format.decimal
         self._name = text.source.name
-        cells = list(zip(*text.records(), strict=True))
+        cells = list(zip(*(record for _, record in text.records()), strict=True))
         self._cells = dict(zip(self.names, cells, strict=True))
         self.n_rows = len(cells[0])
 

@@ -26,7 +26,7 @@ from rankwise._paths import path_of
 from rankwise._signatures import STORE, signature
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import ByteStream, beginning_of, open_stream
-from rankwise.io.tables.csv import CsvText, read_cells, read_fast
+from rankwise.io.tables.csv import CsvText
 from rankwise.io.tables.frames import from_frame, suffix_of
 from rankwise.io.tables.rows import Roles, TableRows, as_queries, is_arrow, read_arrow
 from rankwise.queries.queries import Queries
@@ -340,19 +340,14 @@ def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
     wanted = text.wanted(Roles(qid=qid, label=None, features=()))
     records: list[bytes] = []
     pieces: list[TableRows] = []
-    line = text.first_line
-    for block in text._blocks():
-        rows = read_fast(block, text.format.delimiter, wanted)
-        if rows is None:  # names the line of a record that cannot be read
-            rows = read_cells(block.decode(), text.format.delimiter, line, wanted)
-        found = _records(block)
-        if len(found) != len(rows.qid):
-            raise FileFormatError(f"{source.name}: its records could not be told apart after line {line:,}")
+    for block, rows in text.blocks_of_rows(wanted):
+        in_block = _records(block)
+        if len(in_block) != len(rows.qid):
+            raise FileFormatError(f"{source.name}: cannot tell where records end after record {len(records):,}")
         pieces.append(rows)
-        records += found
-        line += block.count(b"\n")
+        records += in_block
     if not records:
-        raise FileFormatError(f"{source.name} holds names of columns and no rows")
+        raise FileFormatError(f"{source.name} has a header but no rows")
     ending = "\r\n" if records[0].endswith(b"\r\n") else "\n"
     if not records[-1].endswith(b"\n"):
         records[-1] += ending.encode()

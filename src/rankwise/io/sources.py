@@ -294,7 +294,7 @@ def peeked(source: Any, on_read: OnRead = None) -> Iterator[ByteStream]:
     """
     with open_stream(source, on_read) as stream:
         if not stream.head.strip():
-            raise FileFormatError(f"{stream.name} is empty: expected judged queries")
+            raise FileFormatError(f"{stream.name} is empty")
         yield stream
 
 

@@ -11,6 +11,7 @@ import importlib.util
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankwise._extras import require
 from rankwise.errors import FileFormatError
-from rankwise.io.sources import DELIMITERS, ByteStream
+from rankwise.io.sources import DELIMITERS, ByteStream, peeked
 from rankwise.io.tables.records import as_csv
 from rankwise.io.tables.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 from rankwise.queries.checks import Missing, first_repeated
@@ -164,35 +165,33 @@ class CsvText:
 
     def pieces(self, wanted: Wanted) -> Iterator[TableRows]:
         """The rows, some thousands at a time; a text without rows raises an error."""
-        line, found = self.first_line, False
+        empty = True
+        for _, rows in self.blocks_of_rows(wanted):
+            empty = empty and not len(rows.X)
+            yield rows
+        if empty:
+            raise FileFormatError(f"{self.source.name} has a header but no rows")
+
+    def blocks_of_rows(self, wanted: Wanted) -> Iterator[tuple[bytes, TableRows]]:
+        """(bytes, rows) of every block of whole records."""
+        line = self.first_line
         for block in self._blocks():
             rows = read_fast(block, self.format.delimiter, wanted)
             if rows is None:
                 rows = read_cells(block.decode(), self.format.delimiter, line, wanted)
-            found = found or len(rows.X) > 0
-            yield rows
+            yield block, rows
             line += block.count(b"\n")
-        if not found:
-            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
 
-    def records(self) -> Iterator[list[str]]:
-        """All records as their cells, whatever they hold; one of another length than the header raises an error."""
-        line, found = self.first_line, False
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, cells) of every record; a record of another length than the header raises an error."""
+        line, empty = self.first_line, True
         for block in self._blocks():
-            reader = csv.reader(io.StringIO(block.decode(), newline=""), delimiter=self.format.delimiter)
-            try:
-                for record in reader:
-                    if record and len(record) != len(self.names):
-                        expected = f"expected {len(self.names)} cells as in the header, found {len(record)}"
-                        raise FileFormatError(f"{self.places.at(line + reader.line_num - 1)}: {expected}")
-                    if record:  # no blank line
-                        found = True
-                        yield record
-            except csv.Error as error:  # usually a quote that does not end
-                raise FileFormatError(f"{self.places.at(line + reader.line_num - 1)}: {error}") from error
+            for record in _records(block.decode(), self.format.delimiter, line, self.places, len(self.names)):
+                empty = False
+                yield record
             line += block.count(b"\n")
-        if not found:
-            raise FileFormatError(f"{self.source.name} holds names of columns and no rows")
+        if empty:
+            raise FileFormatError(f"{self.source.name} has a header but no rows")
 
     def _blocks(self) -> Iterator[bytes]:
         """Blocks of whole records; a line break inside quotes does not end a record."""
@@ -209,6 +208,38 @@ class CsvText:
             block, held, size = held[: end + 1], held[end + 1 :], _BLOCK
             if block.strip():
                 yield block
+
+
+@contextmanager
+def open_csv(path: Any) -> Iterator[CsvText]:
+    """Open a CSV text, or rows in JSON, and read its header.
+
+    Parameters
+    ----------
+    path : path, ``-`` or binary file object
+        The text, plain or gzipped.
+
+    Yields
+    ------
+    text : CsvText
+        The open text, whose :meth:`~CsvText.records` are the cells.
+    """
+    with peeked(path) as source:
+        yield CsvText.open(source)
+
+
+def _records(text: str, delimiter: str, line: int, places: Places, width: int) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of the records of a block whose first line has this number; blank lines are skipped."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        for record in reader:
+            if record and len(record) != width:
+                expected = f"expected {width} cells as in the header, got {len(record)}"
+                raise FileFormatError(f"{places.at(line + reader.line_num - 1)}: {expected}")
+            if record:
+                yield line + reader.line_num - 1, record
+    except csv.Error as error:  # usually a quote that does not end
+        raise FileFormatError(f"{places.at(line + reader.line_num - 1)}: {error}") from error
 
 
 def _record_end(text: bytes) -> int:
@@ -365,21 +396,9 @@ class _Block:
         self.lines: list[int] = []
         # Python's own numbers may hold underscores and digits of other scripts, those of other tools may not
         self.plain = wanted.decimal == "." and "_" not in text and text.isascii()
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        for record in self._records(reader, first_line):
-            if not record:  # a blank line
-                continue
-            self.lines.append(first_line + reader.line_num - 1)
-            if len(record) != len(wanted.names):
-                self.refuse(-1, f"expected {len(wanted.names)} cells as in the header, found {len(record)}")
+        for line, record in _records(text, delimiter, first_line, wanted.places, len(wanted.names)):
+            self.lines.append(line)
             self.cells.append(record)
-
-    def _records(self, reader: Any, first_line: int) -> Iterator[list[str]]:
-        """The records; a quote that does not end raises an error."""
-        try:
-            yield from reader
-        except csv.Error as error:  # usually a quote that does not end
-            raise FileFormatError(f"{self.wanted.places.at(first_line + reader.line_num - 1)}: {error}") from error
 
     def refuse(self, row: int, sentence: str) -> NoReturn:
         """Raise an error about a row."""
