@@ -82,8 +82,9 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
     >>> load("train.rankwise")  # doctest: +SKIP
     Queries(106 queries, 16,140 documents, 45 features, labels 0 to 2)
     """
-
-    def read(store: Store) -> Any:
+    if os.path.isdir(path_of(path)):
+        return _parts(path)
+    with read_store(path) as store:
         # a file of a newer version may hold a kind that this version does not know
         reader = _READERS.get(store.kind)
         if reader is None:
@@ -92,10 +93,6 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
                 f"{store.path} holds {store.kind!r:.40}, which this version does not know: it reads {known}"
             )
         return reader(store, mmap)
-
-    if os.path.isdir(path_of(path)):
-        return _parts(path)
-    return read_store(path, read)
 
 
 def _parts(path: str | os.PathLike[str]) -> Any:

@@ -18,14 +18,14 @@ into memory.
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import prod
 from tempfile import SpooledTemporaryFile
 from types import TracebackType
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -35,8 +35,6 @@ from rankwise._paths import path_of
 from rankwise._signatures import LONGEST, STORE, signature
 from rankwise._version import __version__
 from rankwise.errors import FileFormatError, RankwiseError
-
-T = TypeVar("T")
 
 FORMAT = 1
 KEY = "rankwise"
@@ -73,8 +71,8 @@ class _Place:
 class Store:
     """An opened file: its kind, its facts, and its arrays by name.
 
-    Arrays are read on request, from the very file whose header was checked: if it was replaced or changed since then,
-    :class:`ChangedFileError` is raised.
+    Arrays are read on request, from the very file whose header was checked; if it was changed since then, an error is
+    raised.
 
     Attributes
     ----------
@@ -90,6 +88,8 @@ class Store:
         What identifies the file, as :func:`identity_of` has it.
     data : bytes, default=None
         The content of a file that exists in memory alone.
+    file : binary file, default=None
+        The open file; None opens it for each array.
     """
 
     path: str
@@ -98,6 +98,7 @@ class Store:
     places: dict[str, _Place] = field(repr=False)
     identity: tuple[int, ...] = field(repr=False)
     data: bytes | None = field(default=None, repr=False)
+    file: IO[bytes] | None = field(default=None, repr=False, compare=False)
 
     def __contains__(self, name: str) -> bool:
         return name in self.places
@@ -133,7 +134,7 @@ class Store:
             with self._file() as file:
                 flat = np.fromfile(file, place.dtype, prod(place.shape), offset=place.offset)
         if flat.size != prod(place.shape):
-            raise ChangedFileError(f"{self.path} was cut short while it was read")
+            raise FileFormatError(f"{self.path} was cut short while it was read")
         return flat.reshape(place.shape).astype(place.dtype.newbyteorder("="), copy=False)
 
     def map(self, name: str, dtype: DTypeLike | None = None, shape: Sequence[int | None] | None = None) -> NDArray[Any]:
@@ -151,7 +152,7 @@ class Store:
         except RankwiseError:
             raise
         except ValueError as error:  # shorter than a moment ago
-            raise ChangedFileError(f"{self.path} was cut short while it was read") from error
+            raise FileFormatError(f"{self.path} was cut short while it was read") from error
 
     def fact(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """One fact of the metadata, of this Python type."""
@@ -168,13 +169,11 @@ class Store:
     @contextmanager
     def _file(self) -> Iterator[IO[bytes]]:
         """The file whose header was checked, or an error if it is another one now."""
-        try:
-            with open(self.path, "rb") as file:
-                if identity_of(file) != self.identity:
-                    raise ChangedFileError(f"{self.path} was replaced or changed while it was read: load it again")
-                yield file
-        except OSError as error:
-            raise FileFormatError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        with _name_in_errors(self.path), nullcontext(self.file) if self.file else open(self.path, "rb") as file:
+            if identity_of(file) != self.identity:
+                raise FileFormatError(f"{self.path} was replaced or changed while it was read: load it again")
+            file.seek(0)
+            yield file
 
     def _place(self, name: str, dtype: DTypeLike | None, shape: Sequence[int | None] | None) -> _Place:
         """The place of an array of this type and shape, or an error."""
@@ -192,33 +191,43 @@ class Store:
         return place
 
 
-class ChangedFileError(FileFormatError):
-    """A file was replaced or changed between two reads; :func:`read_store` reads it again."""
-
-
-def read_store(path: str | os.PathLike[str], read: Callable[[Store], T]) -> T:
-    """What ``read`` makes of a file; once more from the beginning where the file was replaced meanwhile.
+@contextmanager
+def read_store(path: str | os.PathLike[str]) -> Iterator[Store]:
+    """Check the header of a file, and keep the file open: one that is saved in its place meanwhile is not read.
 
     Parameters
     ----------
     path : path
         A file that :class:`StoreWriter` wrote.
-    read : callable
-        Takes a :class:`Store`.
 
-    Returns
-    -------
-    value : object
-        What ``read`` returned.
+    Yields
+    ------
+    store : Store
+        The open file.
+
+    Raises
+    ------
+    FileFormatError
+        If it is another kind of file, is damaged, or needs a newer rankwise.
     """
-    for _ in range(_ATTEMPTS - 1):
-        with suppress(ChangedFileError):
-            return read(open_store(path))
-    return read(open_store(path))
+    name = path_of(path)
+    if not os.path.isfile(name):
+        raise FileFormatError(f"{name} does not exist" if not os.path.exists(name) else f"{name} is not a file")
+    with ExitStack() as opened:
+        for _ in range(_ATTEMPTS):
+            with _name_in_errors(name):
+                file = opened.enter_context(open(name, "rb"))
+            _refuse_foreign(name, file)
+            store = _checked(name, file)
+            if store is not None:
+                break
+        else:
+            raise FileFormatError(f"{name} was replaced or changed while it was read: load it again")
+        yield store
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """Check the header of a file.
+    """Check the header of a file; each array is read later, if the file is still the same.
 
     Parameters
     ----------
@@ -228,36 +237,35 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     Returns
     -------
     store : Store
-        The opened file.
+        The file, which is not kept open.
 
     Raises
     ------
     FileFormatError
         If it is another kind of file, is damaged, or needs a newer rankwise.
     """
+    with read_store(path) as store:
+        return replace(store, file=None)
+
+
+def _checked(name: str, file: IO[bytes]) -> Store | None:
+    """The store of an open file; None if another file has its name now."""
     from safetensors import safe_open
 
-    name = path_of(path)
-    if not os.path.isfile(name):
-        raise FileFormatError(f"{name} does not exist" if not os.path.exists(name) else f"{name} is not a file")
-    _refuse_foreign(name)
+    identity = identity_of(file)
     try:
-        with open(name, "rb") as file:
-            identity = identity_of(file)
-            with safe_open(
-                name, framework="np"
-            ) as validated:  # the format's own rules: sizes, types, no gap, no overlap
-                stored = validated.metadata() or {}
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length))
-            end = os.fstat(file.fileno()).st_size
-        with open(name, "rb") as file:
-            same = identity_of(file) == identity
+        with safe_open(name, framework="np") as validated:  # the format's own rules: sizes, types, no gap, no overlap
+            stored = validated.metadata() or {}
+        file.seek(0)
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        with open(name, "rb") as now:
+            same = identity_of(now) == identity
     except Exception as error:  # a hostile file can raise anything
         raise _not_ours(name, error) from error
     if not same:
-        raise ChangedFileError(f"{name} was replaced or changed while it was read: load it again")
-    return _store_of(name, stored, header, 8 + length, end, identity)
+        return None
+    return replace(_store_of(name, stored, header, 8 + length, identity[2], identity), file=file)
 
 
 def store_of_bytes(data: bytes, name: str) -> Store:
@@ -308,13 +316,19 @@ def _store_of(
     return Store(name, *_about(name, stored[KEY]), places, identity)
 
 
-def _refuse_foreign(name: str) -> None:
-    """Raise an error for files that are known to be something else."""
+@contextmanager
+def _name_in_errors(name: str) -> Iterator[None]:
+    """Turn an error of the system into one that names the file."""
     try:
-        with open(name, "rb") as file:
-            head = file.read(LONGEST)
+        yield
     except OSError as error:
-        raise FileFormatError(f"{name} cannot be read: {error.strerror or error}") from None
+        raise FileFormatError(f"{name} cannot be read: {error.strerror or error}") from error
+
+
+def _refuse_foreign(name: str, file: IO[bytes]) -> None:
+    """Raise an error for files that are known to be something else."""
+    with _name_in_errors(name):
+        head = file.read(LONGEST)
     if not head:
         raise FileFormatError(f"{name} is not a rankwise file, or is damaged: it is empty")
     known = signature(head)
@@ -407,7 +421,7 @@ class StoreWriter:
     """Write one file, which appears under its name when it is complete, and not at all after an error.
 
     Arrays are appended to in any order and in pieces. The first one goes directly into the file, the others wait in
-    temporary files (small ones in memory), so that memory stays bounded whatever the number of rows.
+    temporary files (small ones in memory): memory stays bounded whatever the number of rows.
 
     Parameters
     ----------

@@ -75,13 +75,10 @@ def load_queries(path: str | os.PathLike[str]) -> Queries:
     queries : Queries
         The queries, with ``X`` mapped into memory, read-only.
     """
-
-    def read(store: Store) -> Queries:
+    with read_store(path) as store:
         if store.kind != KIND:
             raise FileFormatError(f"{store.path} holds {store.kind!r:.40}, not queries")
         return read_queries(store)
-
-    return read_store(path, read)
 
 
 def read_queries(store: Store, mmap: bool = True) -> Queries:

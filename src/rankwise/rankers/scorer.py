@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels.dot_products import score_rows
 from rankwise._kernels.thresholds import score_steps
-from rankwise._store import Store, read_store
+from rankwise._store import read_store
 from rankwise._tables import notebook_html, paragraph
 from rankwise.errors import DataError
 from rankwise.queries import checks
@@ -98,13 +98,10 @@ class Scorer:
         DataError
             If the file holds anything but a ranker.
         """
-
-        def read(store: Store) -> Ranker:
+        with read_store(path) as store:
             if store.kind != "ranker":
                 raise DataError(f"{store.path} holds {store.kind!r:.40}, and a Scorer is made of a saved ranker")
-            return read_ranker(store)
-
-        return cls(read_store(path, read))
+            return cls(read_ranker(store))
 
     @property
     def is_compiled(self) -> bool:

@@ -152,7 +152,8 @@ def test_arrays_go_through_a_file(setting, categories, tmp_path):
     with StoreWriter(tmp_path / "trees", "test") as file:
         for name, array in trees.arrays().items():
             file.append(name, array)
-    again = read_store(tmp_path / "trees", lambda store: TreeEnsemble.from_arrays(store, 5))
+    with read_store(tmp_path / "trees") as store:
+        again = TreeEnsemble.from_arrays(store, 5)
     X = edge_rows()
     np.testing.assert_array_equal(again.predict(X), trees.predict(X))
     np.testing.assert_array_equal(again.importance(), trees.importance())

@@ -191,13 +191,13 @@ def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state:
         return ranker_called(text, measure)
     if kind_of(text) != "store":
         return value
-    from rankwise._store import open_store
+    from rankwise._store import read_store
     from rankwise.rankers._persist import KIND, read_ranker
 
-    store = open_store(text)
-    if store.kind != KIND:
-        raise DataError(f"{text} holds {store.kind}, and a comparison takes a saved ranker or a file of scores")
-    return read_ranker(store)
+    with read_store(text) as store:
+        if store.kind != KIND:
+            raise DataError(f"{text} holds {store.kind}, and a comparison takes a saved ranker or a file of scores")
+        return read_ranker(store)
 
 
 def _refuse_no_scores(name: str, value: Any) -> Any:
