@@ -11,12 +11,12 @@ import pytest
 from numba import njit
 
 import rankwise as rw
+from experiments.pages import DOCS
 from rankwise.errors import DataError, DataWarning, RankwiseError
 from rankwise.losses import Loss, StochasticNDCG, registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.rankers.neural.network import AdamW, Layers
 from rankwise.torch import QueryBatch, QueryDataset, _on_cpu, loader, metric, ranking_loss
-from tests.prose.pages import path_of
 
 torch = pytest.importorskip("torch", reason="needs PyTorch, which is the extra torch and not among the locked packages")
 
@@ -310,7 +310,7 @@ def test_a_network_of_ones_own_learns():
 
 
 def test_the_training_loop_of_the_page_runs_as_it_is_printed(capsys):
-    (loop,) = re.findall(r"```python\n(.*?)```", path_of("neural.md").read_text(), re.DOTALL)
+    (loop,) = re.findall(r"```python\n(.*?)```", (DOCS / "neural.md").read_text(), re.DOTALL)
     torch.manual_seed(0)
     train, validation = rw.split(rw.make_lists(40, documents=8, features=136, random_state=0), (0.7, 0.3))
     made = {"train": train, "validation": validation}
