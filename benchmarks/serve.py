@@ -172,13 +172,13 @@ def measure(http: str = "h11", requests: int = REQUESTS, rounds: int = ROUNDS) -
 
 def replayed(state: Path) -> float:
     """Events that one learner takes in per second of CPU, from nothing: reading, learning and measuring."""
-    from rankwise.serve.course import Course
+    from rankwise.serve.replay import Replay
     from rankwise.serve.statefile import open_to_read
 
     db = open_to_read(state)
     began = time.process_time()
-    course = Course.at(db, from_nothing=True)
-    rate = course.seq / (time.process_time() - began)
+    replay = Replay.at(db, from_nothing=True)
+    rate = replay.seq / (time.process_time() - began)
     db.close()
     return rate
 
@@ -189,7 +189,7 @@ PROMOTIONS = (5, 50, 200)
 def promoted(folder: Path, promotions: int, lists: int) -> dict[str, float]:
     """One run with so many promotions of old and new versions, while lists are judged one after the other."""
     from rankwise.cli.serve import demo_models
-    from rankwise.serve.course import Course
+    from rankwise.serve.replay import Replay
     from rankwise.serve.service import Service
     from rankwise.serve.statefile import open_to_read
     from rankwise.serve.structs import Feedback, RankRequest
@@ -216,7 +216,7 @@ def promoted(folder: Path, promotions: int, lists: int) -> dict[str, float]:
     for what, from_nothing in (("replay", True), ("restart", False)):
         db = open_to_read(folder / "killed.db")
         began = time.process_time()
-        Course.at(db, from_nothing=from_nothing)
+        Replay.at(db, from_nothing=from_nothing)
         found[what] = time.process_time() - began
         db.close()
     return found

@@ -42,7 +42,7 @@ def split(users: int, lift: float, even: bool, seed: int, rankings: int = RANKIN
     activity = np.ones(users) if even else 1 / np.arange(1, users + 1)
     who = random.choice(users, rankings, p=activity / activity.sum())
     mean = np.clip(0.7 + 0.2 * random.standard_normal(users), 0, 1)
-    side = np.array([of.assigned(f"u{user}")[1] for user in range(users)])
+    side = np.array([of.assign(f"u{user}")[1] for user in range(users)])
     value = random.random(rankings) < np.clip(mean + lift * side, 0, 1)[who]
     _, first = np.unique(who, return_index=True)
     came = np.sort(first)

@@ -145,7 +145,7 @@ def test_propensities_are_learned_and_used(folder, run, tmp_path):
 def test_the_click_rate_is_refused(folder, run, tmp_path):
     code, _, error = run("clicks", "propensities", folder / "log.csv", "-o", tmp_path / "p", "--how", "click-rate")
     assert code == 2
-    assert "is no propensity" in error
+    assert "is not a propensity" in error
     assert not (tmp_path / "p").exists()
 
 
@@ -154,7 +154,7 @@ def test_inspection_prints_what_looks_wrong(folder, run):
     assert code == 0
     assert json.loads(printed)["checks"]["sessions"][0] == 2_000
     code, printed, _ = run("clicks", "inspect", folder / "log.csv")
-    assert "The click rate is no propensity" in printed
+    assert "The click rate is not a propensity" in printed
 
 
 @pytest.mark.parametrize("ranker", ["ridge", "hinge", "softmax"])
@@ -205,7 +205,7 @@ def test_w19_click_messages_name_options(folder, run, monkeypatch, tmp_path):
     monkeypatch.chdir(folder)
     code, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p")
     assert code == 2
-    assert "--how swaps needs sessions of a swap experiment" in error
+    assert "--how swaps requires sessions of a swap experiment" in error
     assert "by_swaps" not in error
     _, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p", "--how", "harvest")
     assert "--how harvest compares two or more logging rankers" in error
@@ -295,7 +295,7 @@ def test_what_is_printed_says_what_it_is_about(folder, run, tmp_path):
         (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "one"], "takes numbers"),
         (
             ["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "1,0.5"],
-            "propensities cover 2",
+            "must cover all 8 positions of the log, got 2",
         ),
         (["value", "log.csv", "-d", "candidates.csv", "-m", "log", "--theta", "1"], "does not exist"),
         (["inspect", "log.csv", "--depth", "3"], "are for UBI"),

@@ -165,7 +165,7 @@ def test_what_cannot_be_learned_is_refused():
     with pytest.raises(DataError, match="no clicked document connects position"):
         clicks.harvest(same)
     swaps = clicks.simulate(data, data.X[:, 0], 300, shown=5, swaps=True)
-    with pytest.raises(DataError, match="no session that swaps position 1 with position 3"):
+    with pytest.raises(DataError, match="got none for position 3"):
         clicks.by_swaps(swaps[swaps.swap != 3])
     with pytest.raises(DataError, match="got no unswapped one of position 2"):
         clicks.by_swaps(swaps[swaps.swapped])
@@ -177,7 +177,7 @@ def test_the_click_rate_is_refused_with_the_error_that_is_measured():
     from experiments.clicks_runs import Setting, naive_errors
 
     log = clicks.simulate(queries(), queries().X[:, 0], 10)
-    with pytest.raises(RankwiseError, match=r"-70 to -21 % off, too small and therefore unsafe"):
+    with pytest.raises(RankwiseError, match=r"-70 to -21% off, too small and therefore unsafe"):
         clicks.by_click_rate(log)
     errors = naive_errors(Setting.make())
     assert [round(min(errors), 2), round(max(errors), 2)] == list(NAIVE_ERROR)
@@ -201,7 +201,7 @@ def test_models_are_saved_and_loaded(tmp_path_factory, theta):
         ({"theta": []}, "above 0 at every position"),
         ({"theta": [1.0, 0.0]}, "above 0"),
         ({"theta": [1.0, math.nan]}, "finite"),
-        ({"theta": [2.0]}, "a probability"),
+        ({"theta": [2.0]}, "must be at most 1"),
         ({"theta": [1.0, 0.5], "low": [1.0]}, "one number per position"),
         ({"theta": [1.0], "low": [0.9], "high": [0.8]}, "low <= high"),
         ({"theta": [1.0], "beta": [1.0]}, "beta"),

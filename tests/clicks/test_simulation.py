@@ -114,9 +114,9 @@ def test_queries_are_drawn_by_their_weight(queries):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"sessions": 0}, "1 or more"),
-        ({"model": "eager"}, "model is one of"),
-        ({"exploration": 2.0}, "probability"),
+        ({"sessions": 0}, "at least 1"),
+        ({"model": "eager"}, "model must be one of"),
+        ({"exploration": 2.0}, "exploration must be in"),
         ({"attractive": [0.5]}, "one probability per document"),
     ],
 )

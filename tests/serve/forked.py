@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rankwise.rankers.scorer import Scorer
 from rankwise.serve.app import make_app
-from rankwise.serve.course import ranker_of_bytes
+from rankwise.serve.replay import ranker_of_bytes
 from rankwise.serve.server import make_server
 from rankwise.serve.service import Service
 

@@ -40,7 +40,7 @@ def test_a_feature_outside_of_the_training_range_rings_by_its_number(service, tm
     _declare(service, training)
     shown(service, [[0.5, 0.0, 6.0], [0.5, 1.5, 6.0]], 30)  # the second feature, in half of the documents
     (alarm,) = service.alarms()
-    assert alarm == "news: feature 2 is outside of its usual range in 13 % of its values lately"
+    assert alarm == "news: feature 2 is outside its usual range in 13% of its recent values"
     assert service.drift.shares("news") == pytest.approx([0.0, 0.5 * (1 - 0.99**30), 0.0])
     app = make_app(service)
     assert app.api.status_of()["alarms"] == [alarm]

@@ -7,8 +7,8 @@ import pytest
 
 import rankwise as rw
 from rankwise.cli import main
-from rankwise.serve.course import Course, file_of
-from rankwise.serve.server import _listening
+from rankwise.serve.replay import Replay, file_of
+from rankwise.serve.server import _listen
 from rankwise.serve.service import Service
 from rankwise.serve.statefile import open_to_read
 from rankwise.serve.structs import Feedback, RankRequest
@@ -60,13 +60,13 @@ def test_a_model_is_served_from_the_shell(run, tmp_path):
     [
         (("serve",), "nothing to serve"),
         (("serve", "none.rankwise"), "no such file: none.rankwise"),
-        (("serve", "news.rankwise", "--host", "0.0.0.0", "--port", "0"), "give --tokens"),
-        (("serve", "--new-token", "shop:rank"), "give --tokens FILE"),
+        (("serve", "news.rankwise", "--host", "0.0.0.0", "--port", "0"), "requires --tokens"),
+        (("serve", "--new-token", "shop:rank"), "requires --tokens FILE"),
         (("serve", "--new-token", "shop:all", "--tokens", "tokens"), "scopes among"),
         (("serve", "--tokens", "news.rankwise"), ""),
-        (("replay", "none.db", "-o", "x.rankwise"), "no such state: none.db"),
-        (("state", "backup", "none.db"), "give --to FILE"),
-        (("state", "compact", "none.db"), "no such state"),
+        (("replay", "none.db", "-o", "x.rankwise"), "none.db does not exist"),
+        (("state", "backup", "none.db"), "requires --to FILE"),
+        (("state", "compact", "none.db"), "none.db does not exist"),
     ],
 )
 def test_what_cannot_be_served_is_a_sentence(run, tmp_path, words, sentence):
@@ -78,7 +78,7 @@ def test_what_cannot_be_served_is_a_sentence(run, tmp_path, words, sentence):
 
 
 def test_answers_in_two_parts_do_not_wait_for_an_acknowledgement():
-    with _listening("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+    with _listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
         connection, _ = listening.accept()
         with connection:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
@@ -110,13 +110,13 @@ def test_replay_writes_the_model_of_any_version(run, state, tmp_path):
         assert code == 0
         assert f"after event {to or 21}" in out
         db = open_to_read(state)
-        expected = file_of(Course.at(db, to).models["news"].ranker)
+        expected = file_of(Replay.at(db, to).models["news"].ranker)
         db.close()
         assert (tmp_path / "again.rankwise").read_bytes() == expected
     code, _, said = run("replay", state, "--to", "99", "-o", "more.rankwise")
-    assert (code, "events 1 to 21: found 99" in said) == (2, True)
+    assert (code, "between 0 and 21, the last of the log, got 99" in said) == (2, True)
     code, _, said = run("replay", state, "--model", "none", "-o", "more.rankwise")
-    assert (code, "it has news" in said) == (2, True)
+    assert (code, "available: news" in said) == (2, True)
 
 
 def test_a_state_is_checked_copied_and_compacted(run, state, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from rankwise.errors import RankwiseError
 from rankwise.serve import upkeep
-from rankwise.serve.course import Course, file_of
+from rankwise.serve.replay import Replay, file_of
 from rankwise.serve.statefile import StateDamaged, StateFile, open_to_read
 from rankwise.serve.structs import ExperimentRequest, Feedback
 from tests.serve.running import IDS, Service, learner, lists, saved
@@ -52,7 +52,7 @@ def state(tmp_path_factory):
 def outcome_of(path, **how):
     """Everything that a replay gives."""
     with closing(open_to_read(path)) as db:
-        course = Course.at(db, **how)
+        replay = Replay.at(db, **how)
     models = {
         name: [
             file_of(one.ranker),
@@ -63,9 +63,9 @@ def outcome_of(path, **how):
             one.running.total,
             one.running.n,
         ]
-        for name, one in course.models.items()
+        for name, one in replay.models.items()
     }
-    return course.seq, course.default, models, [one.answer() for one in course.experiments.values()]
+    return replay.seq, replay.default, models, [one.answer() for one in replay.experiments.values()]
 
 
 def refusal_of(opening, path):

@@ -12,8 +12,8 @@ import rankwise as rw
 from experiments.serve_guarantees import ROUNDS, ever_false, most, radii, split, worlds
 from rankwise.clicks.preferences import differences
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence
-from rankwise.serve.course import Course
 from rankwise.serve.experiments import Experiment, SplitAccount
+from rankwise.serve.replay import Replay
 from rankwise.serve.statefile import open_to_read
 from rankwise.serve.structs import ExperimentRequest, Feedback, RankRequest
 from tests.serve.running import IDS, Service, saved
@@ -55,10 +55,10 @@ def test_t3_only_the_first_ranking_of_a_user_counts_also_after_a_restart(tmp_pat
         service.feedback(Feedback(f"event {number}", shown.ranking, grades=[1.0, 0, 0, 0, 0, 0])).result(10)
     settled(service)
     assert service.experiments()[0].difference.n == 7
-    live = service.log.course.experiments["test"].to_dict()
+    live = service.log.replay.experiments["test"].to_dict()
     service.close()
     service = Service(tmp_path / "state.db")
-    assert service.log.course.experiments["test"].to_dict() == live
+    assert service.log.replay.experiments["test"].to_dict() == live
     shown = service.rank(RankRequest(ids=IDS, user="user 3"), X)
     service.feedback(Feedback("again", shown.ranking, grades=[1.0, 0, 0, 0, 0, 0])).result(10)
     without = service.rank(RankRequest(ids=IDS), X)  # nobody is named: the ranking is the unit
@@ -90,7 +90,7 @@ def test_t3_rankings_without_a_click_count_as_0(tmp_path):
     assert settled(service).models["fixed"].clicked == sum(clicked.values())  # both learn from all of them
     service.close()
     with closing(open_to_read(tmp_path / "state.db")) as db:
-        again = Course.at(db, from_nothing=True).experiments["test"]
+        again = Replay.at(db, from_nothing=True).experiments["test"]
     assert again.answer().difference == found.difference
 
 
@@ -101,8 +101,8 @@ def test_t3_a_ranking_closed_without_feedback_is_not_learned_from(tmp_path):
     settled(service)
     shown = service.rank(RankRequest(ids=IDS, user="a"), X)
     service.close_ranking(shown.ranking).result(10)
-    course = settled(service)
-    assert (course.models["news"].lists, course.experiments["test"].account.sequence.n) == (0, 1)
+    replay = settled(service)
+    assert (replay.models["news"].lists, replay.experiments["test"].account.sequence.n) == (0, 1)
     service.close()
 
 
@@ -199,13 +199,13 @@ def test_t3_labels_from_clicks_are_named_where_they_matter(tmp_path, kind):
 
 def test_t3_interleaving_is_fair_whoever_returns():
     """Coins are those of the ranking: one reader who always clicks the same place favors neither side."""
-    from rankwise.serve.experiments import interleaved
+    from rankwise.serve.experiments import interleave
 
     runs, decided = 40, 0
     for run in range(runs):
         of = Experiment(ExperimentRequest("test", "interleave", "a", "b"), run)
         for number in range(100):
-            order, team = interleaved(np.arange(4), np.arange(4), of.seed(f"ranking {number}"))
+            order, team = interleave(np.arange(4), np.arange(4), of.seed(f"ranking {number}"))
             of.account.update(1.0 - 2.0 * team[order[1]])
         decided += of.answer().decided is not None
     assert decided / runs <= most(runs)

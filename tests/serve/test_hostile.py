@@ -8,7 +8,7 @@ import pytest
 
 from rankwise.serve import app as app_module
 from rankwise.serve import server as server_module
-from rankwise.serve.service import Limits, Service
+from rankwise.serve.service import RequestLimits, Service
 from tests.serve.running import IDS, Raw, lists, saved, serving
 
 
@@ -19,7 +19,7 @@ def url(request, tmp_path_factory):
     patch.setattr(server_module, "_HEADERS", 0.4)
     patch.setattr(server_module, "_STALLED", 0.3)
     patch.setattr(app_module, "_DISCARD", 0.2)
-    service = Service(folder / "state.db", saved(folder), limits=Limits(body=50_000, seconds=0.4))
+    service = Service(folder / "state.db", saved(folder), limits=RequestLimits(body=50_000, seconds=0.4))
     with serving(service, http=request.param) as address:
         yield address
     patch.undo()

@@ -12,7 +12,7 @@ import rankwise as rw
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.serve.client import AsyncClient, Client, ServiceError
 from rankwise.serve.operations import OPERATIONS, description
-from rankwise.serve.service import Limits, Service
+from rankwise.serve.service import RequestLimits, Service
 from rankwise.serve.tokens import Tokens, add_token
 from tests.serve.running import IDS, NAMES, Raw, learner, lists, saved, serving
 
@@ -21,7 +21,9 @@ from tests.serve.running import IDS, NAMES, Raw, learner, lists, saved, serving
 def url(tmp_path_factory):
     folder = tmp_path_factory.mktemp("http")
     files = saved(folder) | saved(folder, "plain", learner(width=3)) | saved(folder, "fixed", _fixed())
-    service = Service(folder / "state.db", files, limits=Limits(body=200_000, documents=50, seconds=0.5, wait=2.0))
+    service = Service(
+        folder / "state.db", files, limits=RequestLimits(body=200_000, documents=50, seconds=0.5, wait=2.0)
+    )
     with serving(service) as address:
         yield address
 
@@ -68,7 +70,7 @@ def test_features_may_come_by_name(client, raw):
     status, problem = raw.post("/v1/rank", {"items": [{"id": "a", "features": {"bm25": 1}}], "model": "news"})
     assert status == 422  # a feature that is not there is NaN, which this ranker does not take
     status, problem = raw.post("/v1/rank", {"items": [{"id": "a", "features": {"bm25": 1}}], "model": "plain"})
-    assert "has no names of features" in problem["detail"]
+    assert "has no feature names" in problem["detail"]
 
 
 def test_lines_of_json_are_ranked_one_by_one(raw):
@@ -114,8 +116,8 @@ def test_an_event_that_is_not_there_is_not_waited_for(raw):
         (b'{"ids": ["a"], "x": [[NaN, 1, 2]]}', 400, ""),
         (b'{"ids": ["a"], "x": [[1e999, 1, 2]]}', 422, "out of range"),
         ({"ids": ["a"], "x": [["1", 2, 3]]}, 422, "Expected `float`, got `str`"),
-        ({"ids": ["a"], "x": [[1, 2]], "model": "news"}, 422, "3 features for each of 1 ids: found 1 x 2"),
-        ({"ids": ["a"], "x": [[1, 2, 3], [1]], "model": "news"}, 422, "x is a matrix"),
+        ({"ids": ["a"], "x": [[1, 2]], "model": "news"}, 422, "3 features for each of 1 ids, got 1 x 2"),
+        ({"ids": ["a"], "x": [[1, 2, 3], [1]], "model": "news"}, 422, "x must be a matrix"),
         ({"ids": ["a", "a"], "x": [[1, 2, 3]] * 2, "model": "news"}, 422, "distinct"),
         ({"ids": ["a"], "model": "news"}, 422, "ids and x"),
         ({"ids": ["a"] * 51, "x": [[1, 2, 3]] * 51, "model": "news"}, 413, "at most 50 documents"),
@@ -124,7 +126,7 @@ def test_an_event_that_is_not_there_is_not_waited_for(raw):
         ({"ids": ["a"], "x": [[1, 2, 3]], "more": 1}, 422, "unknown field `more`"),
         ({"ids": [""], "x": [[1, 2, 3]]}, 422, "length >= 1"),
         ([1], 422, "Expected `object`"),
-        ({"items": [], "ids": [], "x": []}, 422, "found both"),
+        ({"items": [], "ids": [], "x": []}, 422, "got both"),
     ],
 )
 def test_malformed_requests_are_refused_in_a_sentence(raw, told, status, sentence):
@@ -161,7 +163,7 @@ def test_feedback_is_taken_one_by_one_in_arrays_and_in_lines(client, raw):
     shown = [client.rank(IDS, x, model="news")["ranking"] for x, _ in lists(5, seed=6)]
     assert client.feedback(shown[0], grades={"d1": 2}, id="one")["new"]
     assert not client.feedback(shown[0], grades={"d1": 2}, id="one")["new"]
-    with pytest.raises(ServiceError, match="another content") as refused:
+    with pytest.raises(ServiceError, match="different content") as refused:
         client.feedback(shown[0], grades={"d1": 3}, id="one")
     assert refused.value.status == 409
     many = [{"id": f"many {number}", "ranking": one, "clicks": ["d2"]} for number, one in enumerate(shown[1:])]
@@ -268,7 +270,7 @@ def test_s12_repeated_ids_are_found_in_one_pass():
 
 
 def test_s13_explanations_are_limited_also_on_many_lines(tmp_path):
-    limits = Limits(explained=40)
+    limits = RequestLimits(explained=40)
     with serving(Service(tmp_path / "state.db", saved(tmp_path), limits=limits)) as url:
         raw, told = Raw(url), {"ids": IDS, "x": X.tolist(), "explain": True}
         assert raw.post("/v1/rank", told)[0] == 200
@@ -283,7 +285,7 @@ def test_s13_explanations_are_limited_also_on_many_lines(tmp_path):
 
 def test_s13_a_small_body_does_not_become_a_large_matrix(tmp_path):
     wide = rw.LinearModel.of(np.ones(1_000), feature_names=[f"f{n}" for n in range(1_000)])
-    service = Service(tmp_path / "state.db", saved(tmp_path, "wide", wide), limits=Limits(body=40_000))
+    service = Service(tmp_path / "state.db", saved(tmp_path, "wide", wide), limits=RequestLimits(body=40_000))
     with serving(service) as url:
         items = [{"id": f"{n}", "features": {}} for n in range(21)]
         status, problem = Raw(url).post("/v1/rank", {"items": items})
@@ -394,7 +396,7 @@ def test_changes_of_models_are_versions(client):
     assert client.change("plain", "freeze")["new"]
     assert next(one for one in client.models() if one["name"] == "plain")["frozen"]
     client.change("plain", "thaw")
-    with pytest.raises(ServiceError, match="needs the version"):
+    with pytest.raises(ServiceError, match="requires the version"):
         client.change("plain", "rollback")
     now = client.ledger("plain")["seq"]
     client.change("plain", "rollback", now)
@@ -519,7 +521,7 @@ def test_the_world_is_served_with_tokens_alone(tmp_path):
     from rankwise.serve.server import make_server
 
     service = Service(tmp_path / "state.db", saved(tmp_path))
-    with pytest.raises(RankwiseError, match="give --tokens"):
+    with pytest.raises(RankwiseError, match="requires --tokens"):
         make_server(make_app(service), "0.0.0.0", 0)
     service.close()
 
@@ -559,7 +561,7 @@ def test_a_client_sends_the_same_event_again_after_a_lost_answer(url, monkeypatc
 
 def test_a_service_that_is_not_there_is_a_sentence():
     with (
-        pytest.raises(ServiceError, match=r"127\.0\.0\.1:9 gave no answer"),
+        pytest.raises(ServiceError, match=r"127\.0\.0\.1:9 did not answer"),
         Client("http://127.0.0.1:9", attempts=1) as client,
     ):
         client.models()

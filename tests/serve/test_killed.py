@@ -15,7 +15,7 @@ import pytest
 
 from rankwise.serve import statefile
 from rankwise.serve.client import Client, ServiceError
-from rankwise.serve.course import Course, file_of
+from rankwise.serve.replay import Replay, file_of
 from tests.serve.running import IDS, lists, saved
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -121,7 +121,7 @@ def check(state, crowd):
     lost = [id for id, seq in acknowledged.items() if found.get(id) != seq]
     assert lost == []
     assert crowd.wrong == []
-    restarted, nothing = Course.at(db), Course.at(db, from_nothing=True)
+    restarted, nothing = Replay.at(db), Replay.at(db, from_nothing=True)
     assert file_of(restarted.models["news"].ranker) == file_of(nothing.models["news"].ranker)
     (closed,) = db.execute("SELECT count(DISTINCT ranking) FROM event WHERE kind IN ('grades', 'close')").fetchone()
     (closings,) = db.execute("SELECT count(*) FROM event WHERE kind IN ('grades', 'close')").fetchone()

@@ -13,15 +13,15 @@ import pytest
 
 import rankwise as rw
 from rankwise.errors import DataError, RankwiseError
-from rankwise.serve import course as course_module
 from rankwise.serve import log as log_module
+from rankwise.serve import replay as replay_module
 from rankwise.serve import upkeep
-from rankwise.serve.course import Course, file_of
-from rankwise.serve.log import Refused
+from rankwise.serve.log import RequestError
+from rankwise.serve.replay import Replay, file_of
 from rankwise.serve.statefile import StateFile, open_to_read
 from rankwise.serve.structs import ExperimentRequest, Feedback
 from tests.serve.running import Service, learner, lists, saved
-from tests.serve.test_state import course_of, ranked, refusal, second, settled, told
+from tests.serve.test_state import ranked, refusal, replay_of, second, settled, told
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def together(service, *changes):
     for one in done:
         try:
             outcomes.append(one.result(10)[1])
-        except Refused as error:
+        except RequestError as error:
             outcomes.append(error.status)
     return outcomes
 
@@ -64,17 +64,17 @@ def test_s1_a_replay_reads_every_event_once_whatever_versions_it_names(service, 
     told(service, 2, seed=3, first=50)
     live = file_of(settled(service).models["news"].ranker)
     read = []
-    whole = course_module.read_events
-    monkeypatch.setattr(course_module, "read_events", lambda *how: (read.append(one.seq) or one for one in whole(*how)))
+    whole = replay_module.read_events
+    monkeypatch.setattr(replay_module, "read_events", lambda *how: (read.append(one.seq) or one for one in whole(*how)))
     for how in ({"from_nothing": True}, {}):
-        assert file_of(course_of(service, **how).models["news"].ranker) == live
+        assert file_of(replay_of(service, **how).models["news"].ranker) == live
     assert read == 2 * list(range(1, 33))
 
 
 def test_s1_feedback_does_not_wait_while_a_version_is_rebuilt(service, monkeypatch):
     told(service, 5)
     begun, gate = threading.Event(), threading.Event()
-    rebuilt = course_module.file_at
+    rebuilt = replay_module.file_at
 
     def slow(*about):
         begun.set()
@@ -113,7 +113,7 @@ def test_a_service_that_stops_while_a_version_is_rebuilt_refuses_it(tmp_path, mo
     service = Service(tmp_path / "state.db", saved(tmp_path))
     told(service, 5)
     begun = threading.Event()
-    rebuilt = course_module.file_at
+    rebuilt = replay_module.file_at
 
     def slow(*about):
         begun.set()
@@ -143,7 +143,7 @@ def test_s4_a_clock_that_jumps_ahead_and_back_closes_windows_in_time(tmp_path, m
             jump[0] = seconds
             shown = ranked(service)
             service.feedback(Feedback(f"{number}", shown.ranking, clicks=["d1"])).result(10)
-        eventually(lambda: service.log.course.models["news"].lists == 3)
+        eventually(lambda: service.log.replay.models["news"].lists == 3)
 
 
 def test_s4_a_clock_that_jumps_ahead_closes_nothing_and_forgets_nothing_too_early(tmp_path, monkeypatch):
@@ -164,7 +164,7 @@ def test_s4_clicks_of_a_clock_that_was_ahead_wait_for_one_window_after_a_restart
         with closing(Service(tmp_path / "state.db", saved(tmp_path), window=3600)) as service:
             service.feedback(Feedback("a", ranked(service).ranking, clicks=["d1"])).result(10)
     with closing(Service(tmp_path / "state.db", window=0.2)) as service:
-        eventually(lambda: service.log.course.models["news"].lists == 1)
+        eventually(lambda: service.log.replay.models["news"].lists == 1)
 
 
 # --------------------------------------------------------------------------------------------------- S5
@@ -183,7 +183,7 @@ def test_s5_models_are_loaded_and_stored_without_a_temporary_folder(service, tmp
     monkeypatch.undo()
     with closing(open_to_read(tmp_path / "state.db")) as db:
         assert db.execute("SELECT max(seq) FROM snapshot").fetchone() == (13,)
-        assert file_of(Course.at(db).models["news"].ranker) == live
+        assert file_of(Replay.at(db).models["news"].ranker) == live
 
 
 def test_s5_the_bytes_of_a_model_are_those_of_its_file(tmp_path):
@@ -191,10 +191,10 @@ def test_s5_the_bytes_of_a_model_are_those_of_its_file(tmp_path):
         model.save(tmp_path / f"{number}.rankwise")
         data = (tmp_path / f"{number}.rankwise").read_bytes()
         assert file_of(model) == data
-        assert file_of(course_module.ranker_of_bytes(data)) == data
+        assert file_of(replay_module.ranker_of_bytes(data)) == data
     rw.make_lists(5, random_state=0).save(tmp_path / "lists.rankwise")
-    with pytest.raises(DataError, match="found 'queries'"):
-        course_module.ranker_of_bytes((tmp_path / "lists.rankwise").read_bytes())
+    with pytest.raises(DataError, match="got 'queries'"):
+        replay_module.ranker_of_bytes((tmp_path / "lists.rankwise").read_bytes())
 
 
 @pytest.mark.parametrize("where", ["learn", "publish"])
@@ -204,31 +204,31 @@ def test_s5_learning_that_fails_is_tried_again_and_learns_nothing_twice(service,
     monkeypatch.setattr(log_module, "_AGAIN", (0.05, 0.2))
     fails = threading.Event()
     fails.set()
-    learn, publish = course_module.Served.learn, service.log.on_advance
+    learn, publish = replay_module.Served.learn, service.log.on_advance
 
     def learns(self, given):
         learn(self, given)  # half of the work is done when it fails
         if fails.is_set() and where == "learn" and given:
             raise OSError("no space left on device")
 
-    def publishes(course):
+    def publishes(replay):
         if fails.is_set() and where == "publish":
             raise MemoryError("no memory")
-        publish(course)
+        publish(replay)
 
-    monkeypatch.setattr(course_module.Served, "learn", learns)
+    monkeypatch.setattr(replay_module.Served, "learn", learns)
     service.log.on_advance = publishes
     assert [new for _, new in told(service, 5, seed=1, first=100)] == [True] * 5  # recorded, and not learned
-    eventually(lambda: any("have not learned since event 6" in one for one in service.alarms()))
+    eventually(lambda: any("learning has failed since event 6" in one for one in service.alarms()))
     assert service.log.broken is None
     assert refusal(service.change("freeze", "news", {})).status == 503
     fails.clear()
     eventually(lambda: service.view.seq == 11)
     eventually(lambda: service.alarms() == [])
-    assert service.log.course.models["news"].lists == 10
+    assert service.log.replay.models["news"].lists == 10
     told(service, 2, seed=2, first=200)
     live = file_of(settled(service).models["news"].ranker)
-    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == live
+    assert file_of(replay_of(service, from_nothing=True).models["news"].ranker) == live
 
 
 def test_a_log_that_has_stopped_lets_nobody_wait(service, monkeypatch):
@@ -236,9 +236,9 @@ def test_a_log_that_has_stopped_lets_nobody_wait(service, monkeypatch):
     settled(service)
 
     def damaged(self, db, to):
-        raise course_module.StateDamaged("a page is gone")
+        raise replay_module.StateDamaged("a page is gone")
 
-    monkeypatch.setattr(Course, "advance", damaged)
+    monkeypatch.setattr(Replay, "advance", damaged)
     service.feedback(Feedback("a", ranked(service).ranking, grades=[1.0] * 6)).result(10)
     eventually(lambda: service.log.broken is not None)
     assert refusal(service.versions("news")).status == 503
@@ -283,7 +283,7 @@ def test_s11_another_file_under_a_known_name_is_refused_after_a_compaction(tmp_p
         upkeep.compact(state)
     Service(tmp_path / "state.db", saved(tmp_path)).close()
     other = saved(tmp_path, model=learner(width=4))
-    with pytest.raises(RankwiseError, match="another model under the name 'news'"):
+    with pytest.raises(RankwiseError, match="another model named 'news'"):
         Service(tmp_path / "state.db", other)
 
 
@@ -323,14 +323,14 @@ def test_a_disk_that_fails_in_the_middle_of_a_write_loses_nothing(service, state
             try:
                 done.append(service.feedback(event).result(10))
                 break
-            except Refused as refused:
+            except RequestError as refused:
                 assert refused.retry  # noqa: PT017
     assert failing.left == 0
     service.log.call(lambda: setattr(service.state, "db", db)).result(10)
     assert [seq for seq, _ in done] == list(range(5, 11))
     live = file_of(settled(service).models["news"].ranker)
     assert service.log.broken is None
-    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == live
+    assert file_of(replay_of(service, from_nothing=True).models["news"].ranker) == live
     assert upkeep.check(service.state.path)["events"] == 10
 
 
@@ -354,7 +354,7 @@ def test_windows_that_a_full_disk_kept_open_are_closed_when_it_recovers(tmp_path
             service.feedback(Feedback(f"{number}", one.ranking, clicks=["d1"])).result(10)
         failing = Failing(db, "COMMIT", sqlite3.OperationalError("database or disk is full"))
         service.log.call(lambda: setattr(service.state, "db", failing)).result(10)
-        eventually(lambda: service.log.course.models["news"].lists == 3)
+        eventually(lambda: service.log.replay.models["news"].lists == 3)
 
 
 # --------------------------------------------------------------------------------------------------- at once
@@ -414,7 +414,7 @@ def test_a_compaction_that_is_killed_leaves_a_whole_state(tmp_path, every):
         killed = compacted_until(path, steps)
         assert upkeep.check(path)["events"] == 31
         with closing(Service(path)) as service:
-            assert file_of(service.log.course.models["news"].ranker) == live
+            assert file_of(service.log.replay.models["news"].ranker) == live
             assert told(service, 1, seed=5, first=500) == [(32, True)]
         steps += every
     assert steps >= 3 * every

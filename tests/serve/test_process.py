@@ -68,5 +68,5 @@ def test_ctrl_c_is_a_clean_end(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     out, said = process.communicate(timeout=30)
     assert process.returncode == 0
-    assert out == "stopped cleanly at version 1; state.db has everything\n"
+    assert out == "stopped cleanly at version 1; the state is in state.db\n"
     assert said == ""

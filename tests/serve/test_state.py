@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import rankwise as rw
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.serve import upkeep
-from rankwise.serve.course import Course, file_of
-from rankwise.serve.log import Refused
+from rankwise.serve.log import RequestError
+from rankwise.serve.replay import Replay, file_of
 from rankwise.serve.service import _new_ranking
 from rankwise.serve.statefile import StateDamaged, StateFile, StateLocked, open_to_read
 from rankwise.serve.structs import ExperimentRequest, Feedback, RankRequest
@@ -48,21 +48,21 @@ def settled(service):
     for _ in range(2):
         service.log.call(lambda: None).result(10)
     deadline = time.monotonic() + 10
-    while service.log.course.seq != service.log.committed and time.monotonic() < deadline:
+    while service.log.replay.seq != service.log.committed and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert service.log.course.seq == service.log.committed
+    assert service.log.replay.seq == service.log.committed
     service.log.call(lambda: None).result(10)  # the place in the log is known before its last lists are learned
-    return service.log.course
+    return service.log.replay
 
 
-def course_of(service, *to, **how):
+def replay_of(service, *to, **how):
     """What the events of a service say. Its own connection belongs to the thread that writes and learns."""
     with closing(open_to_read(service.state.path)) as db:
-        return Course.at(db, *to, **how)
+        return Replay.at(db, *to, **how)
 
 
 def refusal(done):
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestError) as refused:
         done.result(10)
     return refused.value
 
@@ -147,7 +147,7 @@ def test_a_window_closes_rankings_also_after_a_restart(tmp_path):
     service = Service(tmp_path / "state.db", window=0)
     try:
         assert settled(service).seq == 3
-        assert service.log.course.models["news"].lists == 1
+        assert service.log.replay.models["news"].lists == 1
     finally:
         service.close()
 
@@ -185,17 +185,17 @@ def test_live_restart_and_replay_from_nothing_are_the_same_bits(tmp_path_factory
             version = 1 + number % service.log.committed if op in ("rollback", "promote") else None
             done = service.change(op, "news", {"version": version})
         # the present weights may find an overflow at the door
-        with suppress(Refused) if op == "poison" else nullcontext():
+        with suppress(RequestError) if op == "poison" else nullcontext():
             done.result(10)
     live = settled(service).models["news"]
     service.close()
     with_snapshots, nothing, restarted = (
-        Course.at(open_to_read(folder / "state.db")),
-        Course.at(open_to_read(folder / "state.db"), from_nothing=True),
+        Replay.at(open_to_read(folder / "state.db")),
+        Replay.at(open_to_read(folder / "state.db"), from_nothing=True),
         Service(folder / "state.db"),
     )
     restarted.close()
-    for other in (with_snapshots, nothing, restarted.log.course):
+    for other in (with_snapshots, nothing, restarted.log.replay):
         served = other.models["news"]
         assert file_of(served.ranker) == file_of(live.ranker)
         kept = ("version", "frozen", "lists", "refused")
@@ -228,15 +228,15 @@ def test_every_event_is_a_version(service):
     told(service, 30)
     settled(service)
     for to in (1, 7, 31):
-        whole, quick = course_of(service, to, from_nothing=True), course_of(service, to)
+        whole, quick = replay_of(service, to, from_nothing=True), replay_of(service, to)
         assert file_of(whole.models["news"].ranker) == file_of(quick.models["news"].ranker)
-    with pytest.raises(RankwiseError, match="events 1 to 31: found 32"):
-        course_of(service, 32)
+    with pytest.raises(RankwiseError, match="between 0 and 31, the last of the log, got 32"):
+        replay_of(service, 32)
 
 
 def test_a_rollback_publishes_an_old_version_and_stops_learning(service):
     told(service, 10)
-    before = file_of(course_of(service, 5, from_nothing=True).models["news"].ranker)
+    before = file_of(replay_of(service, 5, from_nothing=True).models["news"].ranker)
     service.change("rollback", "news", {"version": 5}).result(10)
     assert file_of(settled(service).models["news"].ranker) == before
     told(service, 3, seed=1, first=100)
@@ -252,7 +252,7 @@ def test_a_promoted_version_is_shown_while_the_newest_goes_on_learning(service):
     told(service, 10, seed=1, first=100)
     assert settled(service).models["news"].lists == 20
     assert service.view.models["news"].version == 3
-    expected = course_of(service, 3).models["news"].ranker.coef_
+    expected = replay_of(service, 3).models["news"].ranker.coef_
     np.testing.assert_array_equal(service.view.models["news"].ranker.coef_, expected)
     service.change("promote", "news", {"version": None}).result(10)
     settled(service)
@@ -293,7 +293,7 @@ def test_a_full_disk_refuses_and_loses_nothing(service):
         event = Feedback(f"full {number}", shown.ranking, grades=y)
         try:
             done.append(service.feedback(event).result(10))
-        except Refused as error:
+        except RequestError as error:
             refused.append((error.status, error.retry))
     assert len(refused) > 20
     assert set(refused) <= {(409, True), (503, True)}
@@ -305,7 +305,7 @@ def test_a_full_disk_refuses_and_loses_nothing(service):
     assert told(service, 1, seed=9, first=1000) == [(acknowledged + 1, True)]
     assert not service.log.full
     live = file_of(settled(service).models["news"].ranker)
-    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == live
+    assert file_of(replay_of(service, from_nothing=True).models["news"].ranker) == live
 
 
 def test_a_lost_tail_is_found_and_named(tmp_path):
@@ -356,7 +356,7 @@ def test_what_is_no_state_is_named(tmp_path):
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE mine(x)")
     other.close()
-    with pytest.raises(FileFormatError, match="something else"):
+    with pytest.raises(FileFormatError, match="another application"):
         Service(tmp_path / "other.db")
     newer = sqlite3.connect(tmp_path / "newer.db")
     newer.execute("PRAGMA user_version=99")
@@ -384,7 +384,7 @@ def test_a_backup_of_a_running_service_opens(service, tmp_path):
     with pytest.raises(RankwiseError, match="already exists"):
         upkeep.backup(tmp_path / "state.db", tmp_path / "copy.db")
     copy = Service(tmp_path / "copy.db")
-    assert file_of(copy.log.course.models["news"].ranker) == file_of(service.log.course.models["news"].ranker)
+    assert file_of(copy.log.replay.models["news"].ranker) == file_of(service.log.replay.models["news"].ranker)
     copy.close()
 
 
@@ -402,15 +402,15 @@ def test_compaction_keeps_models_ids_and_open_rankings(tmp_path):
     assert (tmp_path / "state.db").stat().st_size < size
     assert upkeep.check(tmp_path / "state.db")["events"] == 52
     service = Service(tmp_path / "state.db")
-    assert file_of(service.log.course.models["news"].ranker) == before
+    assert file_of(service.log.replay.models["news"].ranker) == before
     _, y = next(lists(1))
     assert refusal(service.feedback(Feedback("event 0", "other", grades=y))).status == 409
     with pytest.raises(RankwiseError, match=r"before event 52 was compacted"):
-        course_of(service, 20)
+        replay_of(service, 20)
     service.close_ranking(waiting.ranking).result(10)
     told(service, 5, seed=5, first=500)
     live = file_of(settled(service).models["news"].ranker)
-    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == live
+    assert file_of(replay_of(service, from_nothing=True).models["news"].ranker) == live
     service.close()
 
 
@@ -421,14 +421,14 @@ def test_rankings_without_feedback_are_forgotten(service):
     service.log.call(lambda: None).result(10)
     assert service.log.call(lambda: upkeep.expire(service.state, 3600)).result(10) == 0
     assert service.log.call(lambda: upkeep.expire(service.state, -1)).result(10) == 3
-    assert course_of(service, from_nothing=True).seq == 3
+    assert replay_of(service, from_nothing=True).seq == 3
 
 
 def test_another_model_under_a_known_name_is_refused(tmp_path):
     Service(tmp_path / "state.db", saved(tmp_path)).close()
     Service(tmp_path / "state.db", saved(tmp_path)).close()
     other = saved(tmp_path, model=learner(width=4))
-    with pytest.raises(RankwiseError, match="another model under the name 'news'"):
+    with pytest.raises(RankwiseError, match="another model named 'news'"):
         Service(tmp_path / "state.db", other)
     (tmp_path / "news.rankwise").write_bytes(b"nothing")
     with pytest.raises(FileFormatError, match="the model file"):
@@ -441,7 +441,7 @@ def test_a_model_gets_a_new_file_and_goes_on_from_there(service, tmp_path):
     fresh = saved(tmp_path, "fresh")["fresh"].read_bytes()
     seq, _ = service.register("news", fresh).result(10)
     assert settled(service).models["news"].since == seq
-    assert service.log.course.models["news"].lists == 0
+    assert service.log.replay.models["news"].lists == 0
     assert refusal(service.change("rollback", "news", {"version": 3})).status == 422
 
 
@@ -462,10 +462,10 @@ def test_experiments_are_read_out_and_replayed(service, tmp_path, kind):
     (found,) = service.experiments() if settled(service) else ()
     assert found.difference.n >= 30
     assert found.difference.low <= found.difference.mean <= found.difference.high
-    live = service.log.course.experiments["test"].to_dict()
-    assert course_of(service, from_nothing=True).experiments["test"].to_dict() == live
-    assert file_of(course_of(service, from_nothing=True).models["news"].ranker) == file_of(
-        service.log.course.models["news"].ranker
+    live = service.log.replay.experiments["test"].to_dict()
+    assert replay_of(service, from_nothing=True).experiments["test"].to_dict() == live
+    assert file_of(replay_of(service, from_nothing=True).models["news"].ranker) == file_of(
+        service.log.replay.models["news"].ranker
     )
     service.change("stop", "", {"name": "test"}).result(10)
     settled(service)
@@ -495,19 +495,19 @@ def test_experiments_between_what_is_not_there_are_refused(service, tmp_path):
 
 
 def test_an_interleaved_list_is_fair_and_complete():
-    from rankwise.serve.experiments import interleaved
+    from rankwise.serve.experiments import interleave
 
     a, b = np.array([0, 1, 2, 3]), np.array([3, 1, 0, 2])
     firsts = []
     for seed in range(400):
-        order, team = interleaved(a, b, seed)
+        order, team = interleave(a, b, seed)
         assert sorted(order) == [0, 1, 2, 3]
         assert sorted(team[order[:2]]) == sorted(team[order[2:]]) == [0, 1]  # every turn has one pick of each
         assert order[0] == (a, b)[team[order[0]]][0]
         firsts.append(team[order[0]])
     assert 160 <= sum(firsts) <= 240
     for size in (0, 1, 5, 70):
-        order, team = interleaved(np.arange(size), np.arange(size)[::-1], 1)
+        order, team = interleave(np.arange(size), np.arange(size)[::-1], 1)
         assert sorted(order) == list(range(size))
         assert len(team) == size
         assert (np.diff(order[50:]) > 0).all()  # the rest as the first ranker has it

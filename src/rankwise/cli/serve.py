@@ -22,11 +22,13 @@ def serve(
         list[Path] | None, typer.Argument(help="Model files that `train` wrote; each is served under its file's name.")
     ] = None,
     state: Annotated[
-        Path | None, typer.Option(help="The SQLite file with everything the service knows (default: rankwise.db).")
+        Path | None, typer.Option(help="The SQLite file that holds the whole state (default: rankwise.db).")
     ] = None,
-    host: Annotated[str, typer.Option(help="Address; others than loopback need --tokens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    tokens: Annotated[Path | None, typer.Option(help="File of tokens; SIGHUP reads it again.")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; anything but loopback requires --tokens.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
+    tokens: Annotated[Path | None, typer.Option(help="File of tokens; SIGHUP reloads it.")] = None,
     new_token: Annotated[
         str | None,
         typer.Option(
@@ -41,30 +43,31 @@ def serve(
     ] = 1800,
     retention: Annotated[float, typer.Option(min=1, help="Days that rankings without feedback are kept.")] = 7,
     floor: Annotated[
-        float | None, typer.Option(help="Measure that was promised: an alarm rings when it is provably not reached.")
+        float | None, typer.Option(help="Promised value of the measure: raises an alarm once it is provably missed.")
     ] = None,
     training: Annotated[
-        Path | None, typer.Option(help="Queries whose range of features is the usual one, for the drift alarm.")
+        Path | None, typer.Option(help="Training queries, whose feature ranges are the reference of the drift alarm.")
     ] = None,
     http: Annotated[
         Literal["h11", "httptools"],
-        typer.Option(help="Parser of HTTP; httptools is faster, and needs the package httptools."),
+        typer.Option(help="HTTP parser; httptools is faster and requires the package httptools."),
     ] = "h11",
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request, as JSON.")] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Go on where acknowledged events are missing at the end of the state.")
+        bool,
+        typer.Option("--accept-loss", help="Start even if acknowledged events are missing at the end of the state."),
     ] = False,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Feed the service a simulated crowd, and watch it learn.")
+        bool, typer.Option("--demo", help="Serve demo models to simulated users, and watch one learn.")
     ] = False,
     seconds: Annotated[float | None, typer.Option(hidden=True)] = None,
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Serve rankings over HTTP, and learn from what becomes of them.
+    """Serve rankings over HTTP, and learn from feedback on them.
 
-    Feedback is on the disk when it is acknowledged, and counts once however often it is sent. The state is one file,
-    and `rankwise replay` remakes every version of every model from it, to the bit. The status page is at /, the
-    description of the interface at /openapi.json. Ctrl-C stops it cleanly. Needs the extra serve.
+    Feedback is on disk when it is acknowledged, and counts once however often it is sent. The state is one file, from
+    which `rankwise replay` rebuilds every version of every model, bit for bit. The status page is at /, the API
+    description at /openapi.json. Ctrl-C stops the service cleanly. Requires the extra serve.
 
     Example: rankwise serve --demo
 
@@ -79,12 +82,12 @@ def serve(
     if new_token is not None:
         who, _, scopes = new_token.partition(":")
         if tokens is None:
-            raise RankwiseError("--new-token adds to a file of tokens: give --tokens FILE")
+            raise RankwiseError("--new-token requires --tokens FILE")
         print(add_token(tokens, who, [one for one in scopes.split(",") if one]))
         return
     files = {(name if name and len(models or ()) == 1 else path.stem): path for path in models or ()}
     if len(files) < len(models or ()):
-        raise RankwiseError("two of the model files have the same name, under which they would be served")
+        raise RankwiseError("the model files must have different names, since each is served under its file name")
     _run(
         files,
         Path("rankwise.db") if state is None and not demo else state,
@@ -127,22 +130,22 @@ def _run(
             state = Path(folder) / "state.db" if state is None else state
         assert state is not None
         if not files and not state.exists():
-            raise RankwiseError("there is nothing to serve: give a model file, or a state that has models, or --demo")
+            raise RankwiseError("nothing to serve: give a model file, a state with models, or --demo")
         service = Service(state, dict(files), **options)
         app = make_app(service, tokens, access_log=access_log)
         if training is not None:
             _declare(service, training)
         crowds: list[Crowd] = []
 
-        def started(address: str) -> None:
+        def announce(address: str) -> None:
             names = ", ".join(service.view.models) or "no model yet"
             if as_json:
-                told = {"address": address, "models": list(service.view.models), "version": service.view.seq}
-                typer.echo(json.dumps({**told, "state": os.fspath(state)}))
+                info = {"address": address, "models": list(service.view.models), "version": service.view.seq}
+                typer.echo(json.dumps({**info, "state": os.fspath(state)}))
             else:
                 typer.echo(f"serving {names} at {address} (status page), state {state}, version {service.view.seq:,}")
             if demo:
-                typer.echo("a simulated crowd judges 25 rankings a second; Ctrl-C stops")
+                typer.echo("simulated users judge 25 rankings per second; press Ctrl-C to stop")
                 crowds.append(Crowd(address, say=typer.echo).start())
 
         server = make_server(app, host, port, http=http)
@@ -150,7 +153,7 @@ def _run(
         async def run() -> None:
             if seconds is not None:
                 asyncio.get_running_loop().call_later(seconds, setattr, server, "should_exit", True)
-            await serve(server, app, started)
+            await serve(server, app, announce)
 
         try:
             asyncio.run(run())
@@ -164,7 +167,7 @@ def _run(
         if as_json:
             typer.echo(json.dumps({"stopped": True, "version": service.view.seq}))
         else:
-            kept = f"; {os.fspath(state)} has everything" if not os.fspath(state).startswith(folder) else ""
+            kept = f"; the state is in {os.fspath(state)}" if not os.fspath(state).startswith(folder) else ""
             typer.echo(f"stopped cleanly at version {service.view.seq:,}{kept}")
 
 
@@ -182,36 +185,37 @@ def replay(
     state: Annotated[Path, typer.Argument(help="The state of a service; it may be running.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
     to: Annotated[int | None, typer.Option(min=0, help="The last event (default: the end of the log).")] = None,
-    model: Annotated[str | None, typer.Option(help="The model (default: the default one of the service).")] = None,
+    model: Annotated[str | None, typer.Option(help="The model (default: the default model of the service).")] = None,
     snapshots: Annotated[
-        bool, typer.Option("--snapshots", help="Begin at the last snapshot before, and not from nothing: faster.")
+        bool,
+        typer.Option("--snapshots", help="Start from the last snapshot before it, not from the first event: faster."),
     ] = False,
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Remake a version of a model from the log of a service, to the bit.
+    """Rebuild a version of a model from the log of a service, bit for bit.
 
-    A version is a place in the log. Replaying from nothing and from a snapshot give the same file.
+    A version is a place in the log. Replaying from the start and from a snapshot gives the same file.
 
     Example: rankwise replay state.db --to 20 -o model.rankwise
     """
-    from rankwise.serve.course import Course
+    from rankwise.serve.replay import Replay
     from rankwise.serve.statefile import open_to_read
 
     db = open_to_read(state)
     try:
-        course = Course.at(db, to, from_nothing=not snapshots)
+        rebuilt = Replay.at(db, to, from_nothing=not snapshots)
     finally:
         db.close()
-    name = model or course.default
-    if name is None or name not in course.models:
-        known = ", ".join(course.models) or "none"
-        raise RankwiseError(f"the log has no model {name!r} at event {course.seq:,}: it has {known}")
-    served = course.models[name]
+    name = model or rebuilt.default
+    if name is None or name not in rebuilt.models:
+        known = ", ".join(rebuilt.models) or "none"
+        raise RankwiseError(f"the log has no model {name!r} at event {rebuilt.seq:,}; available: {known}")
+    served = rebuilt.models[name]
     served.ranker.save(out)
     if as_json:
-        print(json.dumps({"model": name, "seq": course.seq, "lists": served.lists, "file": os.fspath(out)}))
+        print(json.dumps({"model": name, "seq": rebuilt.seq, "lists": served.lists, "file": os.fspath(out)}))
         return
-    print(f"{name} after event {course.seq:,}: {served.lists:,} lists learned, written to {out}")
+    print(f"{name} after event {rebuilt.seq:,}: learned from {served.lists:,} lists, written to {out}")
 
 
 def state(
@@ -222,9 +226,9 @@ def state(
 ) -> None:
     """Check, copy or compact the state of a service.
 
-    check reads everything that learning reads and names the first event that is not as it was written. backup copies a
-    state while its service runs. compact replaces the log so far by a snapshot, and needs the service stopped: older
-    versions cannot be rebuilt after it, and events that were recorded stay recorded.
+    check reads everything that learning reads, and reports the first event that is not as it was written. backup copies
+    a state while its service runs. compact replaces the log so far by a snapshot; stop the service first. Older
+    versions cannot be rebuilt afterwards, and recorded events stay recorded.
 
     Example: rankwise state backup state.db --to copy.db
     """
@@ -235,12 +239,12 @@ def state(
         sentence = f"{file} is intact: " + ", ".join(f"{count:,} {name}" for name, count in found.items())
     elif what == "backup":
         if to is None:
-            raise RankwiseError("a backup needs a place: give --to FILE")
+            raise RankwiseError("backup requires --to FILE")
         found = {"events": upkeep.backup(file, to)}
         sentence = f"{to} holds the first {found['events']:,} events"
     else:
         if not file.is_file():
-            raise RankwiseError(f"no such state: {file}")
+            raise RankwiseError(f"{file} does not exist: expected the state of a service")
         opened = statefile.StateFile(file)
         before = file.stat().st_size
         try:
@@ -249,7 +253,7 @@ def state(
             opened.close()
         found |= {"before": before, "after": file.stat().st_size}
         sentence = (
-            f"the content of {found['events']:,} events and {found['rankings']:,} rankings went into a snapshot: "
+            f"compacted {found['events']:,} events and {found['rankings']:,} rankings into a snapshot: "
             f"{found['before']:,} bytes before, {found['after']:,} after"
         )
     print(json.dumps(found) if as_json else sentence)
@@ -278,9 +282,9 @@ def demo_models(folder: Path) -> dict[str, Path]:
 
 
 class Crowd:
-    """A simulated crowd, in a thread: it asks for rankings and says what was relevant, over HTTP, as any client would.
+    """A simulated crowd, in a thread: it requests rankings and sends feedback over HTTP, as any client would.
 
-    A hidden vector decides what is relevant; one judgement in twenty is wrong.
+    A hidden vector decides what is relevant; one judgment in twenty is wrong.
 
     Parameters
     ----------
@@ -335,7 +339,7 @@ class Crowd:
         from rankwise.serve.client import ServiceError
 
         lately: deque[float] = deque(maxlen=100)
-        told, ids = time.monotonic(), [f"document {number}" for number in range(1, _DOCUMENTS + 1)]
+        reported, ids = time.monotonic(), [f"document {number}" for number in range(1, _DOCUMENTS + 1)]
         try:
             self.client.experiment("learner-against-first-feature", "shadow", "learner", "first-feature")
         except RankwiseError as error:
@@ -351,14 +355,14 @@ class Crowd:
             except RankwiseError as error:
                 gone = isinstance(error, ServiceError) and error.status == 0  # the service has stopped before
                 if not self._stop.is_set() and not gone:
-                    self.say(f"the crowd has stopped: {error}")
+                    self.say(f"the simulated users have stopped: {error}")
                 return
             self.sent += 1
             lately.append(float(grades[ids.index(shown["items"][0]["id"])] == grades.max()))
-            if began - told >= 2.0:
-                told = began
+            if began - reported >= 2.0:
+                reported = began
                 self.say(
                     f"  {self.sent:>6,} lists judged, version {shown['version']:,}: one of the best documents came "
-                    f"first in {100 * np.mean(lately):.0f} % of the last {len(lately)}"
+                    f"first in {100 * np.mean(lately):.0f}% of the last {len(lately)}"
                 )
             self._stop.wait(max(0.0, 1 / self.rate - (time.monotonic() - began)))

@@ -1,7 +1,7 @@
 """The account of a counterfactual value: what each session adds, block by block, and in which range that is.
 
-:class:`Account` keeps one number per session and tau, and one per candidate for the doubly robust estimate, so that a
-log larger than memory can be read in blocks. The formulas are those of :mod:`rankwise.clicks.values`.
+:class:`ClickAccount` keeps one number per session and tau, and one per candidate for the doubly robust estimate, so
+that a log larger than memory can be read in blocks. The formulas are those of :mod:`rankwise.clicks.values`.
 """
 
 import math
@@ -32,7 +32,7 @@ class Terms(NamedTuple):
     gain: float
 
 
-class Account:
+class ClickAccount:
     """Accumulates the values of sessions under several tau.
 
     Parameters
@@ -77,7 +77,7 @@ class Account:
         self._relevance = np.zeros((len(taus), 2))  # sums of clicks over max(p, tau), and over p
         self._old_value = 0.0
         rows = 0 if documents is None else documents.n_documents
-        self._new_discount = None if new is None else self._discounted(new)
+        self._new_discount = None if new is None else self._discount_of(new)
         self._seen = np.zeros(rows, dtype=bool)
         self._clicked, self._examined = np.zeros((2, rows)), np.zeros((2, rows))
         self._balance = np.zeros((len(taus), 2, rows))
@@ -93,7 +93,7 @@ class Account:
         """Whether losses can be divided by the lower ends."""
         return bool((self.propensities.low > 0).all())
 
-    def _discounted(self, ranks: Ints) -> Floats:
+    def _discount_of(self, ranks: Ints) -> Floats:
         return np.asarray(self.discount[np.minimum(ranks, self.k + 1)])
 
     # ------------------------------------------------------------------------------------------- one block
@@ -101,16 +101,16 @@ class Account:
     def add(self, log: ClickLog) -> None:
         """Add the sessions of a block."""
         if self.new is not None and log.documents is not self.documents:
-            raise DataError(f"{self.name}: blocks of a log are joined with the same documents")
+            raise DataError(f"{self.name}: all blocks of a log must be joined with the same documents")
         if log.depth > len(self.propensities):
             raise DataError(
-                f"{self.name}: the log shows {log.depth} positions and the propensities cover "
-                f"{len(self.propensities)}: give propensities of all positions"
+                f"{self.name}: the propensities must cover all {log.depth} positions of the log, got "
+                f"{len(self.propensities)}"
             )
         if self.compares and incomplete(log).any():
             first = int(np.argmax(incomplete(log)))
             raise DataError(
-                f"{self.name}: session {log.session[first]!s:.40} shows positions with a gap, so that a document that "
+                f"{self.name}: session {log.session[first]!s:.40} has a gap between its positions, so a document that "
                 "loses may be missing from the log (inspect counts such sessions)"
             )
         self._note_exploration(log)
@@ -124,10 +124,10 @@ class Account:
             first = int(np.argmax(theta <= 0))
             raise DataError(
                 f"{self.name}: session {log.session[owner[first]]!s:.40} shows document {log.docid[first]!s:.40}, "
-                "which its policy never shows: exploration is 0, and it is not on the logging ranker's page"
+                "which its policy never shows: exploration is 0, and the document is not on the logging ranker's page"
             )
         click = log.click - beta
-        new = self._discounted(log.ranks) if self._new_discount is None else self._new_discount[log.row]
+        new = self._discount_of(log.ranks) if self._new_discount is None else self._new_discount[log.row]
         old = self._old(log)
         d = new - old
         rising = d > 0
@@ -155,22 +155,22 @@ class Account:
         explores = bool((log.exploration > 0).any())
         if explores and log.swap is not None and (log.swap > 1).any():
             raise DataError(
-                f"{self.name}: the log has both swaps and shuffled pages, whose joint policy is not known here: keep "
-                "the sessions of the two experiments in two logs"
+                f"{self.name}: the log mixes swaps and shuffled pages, whose joint policy is unknown: keep the "
+                "sessions of the two experiments in separate logs"
             )
         self.explores = self.explores or explores
         if explores:
-            self._refuse_unless_propensities_are_known(log)
+            self._check_policy(log)
         self.least_exploration = min(self.least_exploration, float(log.exploration.min(initial=1.0)))
         self.most_exploration = max(self.most_exploration, float(log.exploration.max(initial=0.0)))
         self.largest_pool = max(self.largest_pool, int(log.pool.max(initial=1)))
 
     def _old(self, log: ClickLog) -> Floats:
         if self.logged:
-            return self._discounted(log.ranks)
-        return np.zeros(log.n_shown) if self.old is None else self._discounted(self.old)[log.row]
+            return self._discount_of(log.ranks)
+        return np.zeros(log.n_shown) if self.old is None else self._discount_of(self.old)[log.row]
 
-    def _refuse_unless_propensities_are_known(self, log: ClickLog) -> None:
+    def _check_policy(self, log: ClickLog) -> None:
         """Raise an error if the log does not tell how likely its policy shows a document."""
         assert log.exploration is not None
         assert log.pool is not None
@@ -178,8 +178,8 @@ class Account:
         needs_ranks = self.logged or self._new_discount is None or bool(partly.any())
         if log.logged_rank is None and needs_ranks:
             raise DataError(
-                f"{self.name}: pages may have been shuffled, so a position is not the rank of the logging ranker: the "
-                "log needs the column logged_rank, 0 for documents that are not on the logging ranker's page"
+                f"{self.name}: pages may have been shuffled, so the log requires the column logged_rank: the rank by "
+                "the logging ranker, 0 for documents that are not on its page"
             )
         if self.documents is None or log.query is None:
             return
@@ -189,8 +189,8 @@ class Account:
             first = int(np.argmax(pool > candidates))
             raise DataError(
                 f"{self.name}: session {log.session[first]!s:.40} draws shuffled pages from a pool of {pool[first]:,}, "
-                f"and its query has {candidates[first]:,} candidates: join the log with all documents of the pool, and "
-                "leave out no session because of what its page shows"
+                f"but its query has {candidates[first]:,} candidates: join the log with all documents of the pool, and "
+                "do not drop sessions because of what their pages show"
             )
         self.beyond_pool = self.beyond_pool or bool(((pool > 0) & (pool < candidates)).any())
 
@@ -205,7 +205,7 @@ class Account:
             return 0.0
         assert log.row is not None
         documents = self.documents
-        losses = np.maximum(self._discounted(self.old) - self._new_discount, 0.0)
+        losses = np.maximum(self._discount_of(self.old) - self._new_discount, 0.0)
         losers = np.flatnonzero(losses > 0)
         losers = losers[np.lexsort((-losses[losers], documents.query_of_row[losers]))]
         count = np.bincount(documents.query_of_row[losers], minlength=len(documents))
@@ -275,7 +275,7 @@ class Account:
         heavy = np.maximum(1 / ends.low, 1.0)
         if not self.logged:
             return float(d @ np.sort(heavy)[::-1][: self.k]), gain
-        return _assigned(self.discount, weight, 1 / ends.low, self._candidates_are_shown())
+        return _largest_changes(self.discount, weight, 1 / ends.low, self._candidates_are_shown())
 
     def _candidates_are_shown(self) -> bool:
         """Whether no query has more candidates than a page has positions: nothing can fall off the page then."""
@@ -297,7 +297,7 @@ class Account:
         """
         if self.documents is None or self._new_discount is None or (self.explores and self.logged):
             return math.nan
-        whole = self._new_discount if self.old is None else self._new_discount - self._discounted(self.old)
+        whole = self._new_discount if self.old is None else self._new_discount - self._discount_of(self.old)
         shown, total = self._balance[number], 0.0
         for half in (0, 1):
             clicks, looks = self._clicked[1 - half], self._examined[1 - half]
@@ -313,13 +313,13 @@ class Account:
         if self.compares and not self.lower_ends_positive:
             place = 1 + int(np.argmin(self.propensities.low))
             found.append(
-                f"{self.name}: the lower end of the propensity of position {place} is 0, so that losses there are not "
-                "bounded and there is no bound on the gain: swap this position in more sessions"
+                f"{self.name}: the lower end of the propensity of position {place} is 0, so losses there are unbounded "
+                "and the gain has no bound: swap this position in more sessions"
             )
         elif math.isinf(self._range(tau)[0]):
             found.append(
-                f"{self.name}: sessions with and without shuffled pages are mixed, and losses against another ranking "
-                "are not bounded then: keep the shuffled sessions alone, or compare with the logged ranking"
+                f"{self.name}: the log mixes sessions with and without shuffled pages, so losses against another "
+                "ranking are unbounded: keep only the shuffled sessions, or compare with the logged ranking"
             )
         explored = self.least_exploration > 0
         if self.documents is None or self._new_discount is None or (explored and not self.beyond_pool):
@@ -327,7 +327,7 @@ class Account:
         per_query = self._sessions.sum(axis=0)
         # against another ranking, what it shows and the new one does not is charged as if it were always clicked
         share_of = "ranking's discount" if self.old is None else "difference between the rankings"
-        change = self._new_discount - (0.0 if self.old is None else self._discounted(self.old))
+        change = self._new_discount - (0.0 if self.old is None else self._discount_of(self.old))
         weight = np.abs(change) * per_query[self.documents.query_of_row]
         unseen = float(weight[~self._seen].sum())
         if unseen <= 0:
@@ -339,12 +339,12 @@ class Account:
         if explored:
             how = "draw shuffled pages from all candidates"
         elif share <= 1:
-            how = f"a shuffled page in {100 * share:.2g} % of the sessions gives each a propensity of tau = {tau:g}"
+            how = f"shuffling the page in {100 * share:.2g}% of the sessions gives each a propensity of tau = {tau:g}"
         else:
-            how = f"even pages that are always shuffled give them {uniform:.2g}, below tau = {tau:g}: lower tau, too"
+            how = f"even always shuffling gives them {uniform:.2g}, below tau = {tau:g}: also lower tau"
         found.append(
-            f"{self.name}: {100 * unseen / float(weight.sum()):.1f} % of the {share_of} goes to documents that "
-            f"no session showed, and no bound can ever certify their worth without exploration of them; {how}"
+            f"{self.name}: {100 * unseen / float(weight.sum()):.1f}% of the {share_of} goes to documents that no "
+            f"session showed; certifying their worth requires exploration: {how}"
         )
         return found
 
@@ -392,7 +392,7 @@ def _ratio_sum(d: Floats, least: Floats) -> float:
     return math.inf if (least[: len(d)] <= 0).any() else float((d[: len(least)] / least[: len(d)]).sum())
 
 
-def _assigned(discount: Floats, rising: Floats, falling: Floats, closed: bool) -> tuple[float, float]:
+def _largest_changes(discount: Floats, rising: Floats, falling: Floats, closed: bool) -> tuple[float, float]:
     """The largest loss and gain over all assignments of the page's positions to ranks.
 
     ``closed``: ranks are a permutation of the positions. Otherwise documents may also leave for ranks beyond k.

@@ -1,8 +1,8 @@
 """Checks of click logs: what makes a log invalid is an error, what looks wrong is a row of :func:`inspect`'s table.
 
 Two logs are wrong in ways that no estimator repairs: clicks on documents that were not shown, and pages of which a
-position is missing. Readers refuse the former; the latter is counted, and gains refuse it, because a document that lost
-its place would be missing from the balance.
+position is missing. The former is an error when the log is read. The latter is counted here and is an error in gains,
+because a document that lost its place would be missing from the balance.
 """
 
 import math
@@ -25,14 +25,14 @@ BOT_SHARE = 0.9
 BOT_SHOWN = 5
 
 
-def checked_rows(
+def check_rows(
     where: str,
     session: Any,
     qid: Any,
     docid: Any,
     position: ArrayLike,
     click: ArrayLike,
-    given: Mapping[str, Any],
+    optional: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The fields of a ClickLog from columns with one value per shown document; see ``ClickLog.from_rows``."""
     ids = {"session": _identities(session), "qid": _identities(qid), "docid": _identities(docid)}
@@ -41,11 +41,13 @@ def checked_rows(
     clicked = _numbers(where, click, "click")
     for name, values in (*ids.items(), ("position", place), ("click", clicked)):
         if len(values) != n:
-            raise DataError(f"{where}: {name} has {len(values):,} values for {n:,} shown documents")
+            raise DataError(
+                f"{where}: {name} must have one value for each of the {n:,} shown documents, got {len(values):,}"
+            )
     if not n:
-        raise DataError(f"{where}: a click log needs one shown document or more: found none")
+        raise DataError(f"{where}: a click log must have at least one shown document, got none")
     if (clicked < 0).any():
-        raise DataError(f"{where}: click is 0 or more: found {clicked[clicked < 0][0]:g}")
+        raise DataError(f"{where}: click must be at least 0, got {clicked[clicked < 0][0]:g}")
     code, first = _codes(ids["session"])
     order = np.lexsort((place, code))
     fields: dict[str, Any] = {
@@ -56,24 +58,26 @@ def checked_rows(
         "position": place[order],
         "click": clicked[order] > 0,
     }
-    refuse_unless_equal(where, "qid", ids["qid"], code, first, ids["session"])
-    _refuse_repeats(where, ids, place, code)
-    for name, column in given.items():
+    check_equal(where, "qid", ids["qid"], code, first, ids["session"])
+    _check_repeats(where, ids, place, code)
+    for name, column in optional.items():
         if column is None:
             continue
         values = _extra(where, name, column)
         if len(values) != n:
-            raise DataError(f"{where}: {name} has {len(values):,} values for {n:,} shown documents")
+            raise DataError(
+                f"{where}: {name} must have one value for each of the {n:,} shown documents, got {len(values):,}"
+            )
         if name == "logged_rank":
             fields[name] = values[order]
             continue
-        refuse_unless_equal(where, name, values, code, first, ids["session"])
+        check_equal(where, name, values, code, first, ids["session"])
         fields[name] = values[first]
-    _refuse_half_an_experiment(where, fields)
+    _check_experiment(where, fields)
     return fields
 
 
-def refuse_unless_equal(
+def check_equal(
     where: str, name: str, values: NDArray[Any], code: NDArray[Any], first: NDArray[Any], session: NDArray[Any]
 ) -> None:
     """Raise an error if a column that belongs to sessions differs within one."""
@@ -82,12 +86,12 @@ def refuse_unless_equal(
         row = int(np.argmax(differs))
         other = values[first][code[row]]
         raise DataError(
-            f"{where}: session {session[row]!s:.40} has two values of {name}, {other!s:.40} and {values[row]!s:.40}: "
-            "expected one per session"
+            f"{where}: session {session[row]!s:.40} must have one value of {name}, got {other!s:.40} and "
+            f"{values[row]!s:.40}"
         )
 
 
-def _refuse_repeats(where: str, ids: dict[str, NDArray[Any]], place: NDArray[np.int64], code: NDArray[Any]) -> None:
+def _check_repeats(where: str, ids: dict[str, NDArray[Any]], place: NDArray[np.int64], code: NDArray[Any]) -> None:
     """Raise an error if a session shows one document twice, or two documents at one position."""
     for name, values in (("position", place), ("document", _codes(ids["docid"])[0])):
         order = np.lexsort((values, code))
@@ -95,22 +99,22 @@ def _refuse_repeats(where: str, ids: dict[str, NDArray[Any]], place: NDArray[np.
         if again.any():
             row = int(order[np.argmax(again) + 1])
             shown = place[row] if name == "position" else ids["docid"][row]
-            what = "two documents at" if name == "position" else "twice the"
+            what = "two documents at" if name == "position" else "more than once the"
             raise DataError(f"{where}: session {ids['session'][row]!s:.40} shows {what} {name} {shown!s:.40}")
 
 
-def _refuse_half_an_experiment(where: str, fields: Mapping[str, Any]) -> None:
+def _check_experiment(where: str, fields: Mapping[str, Any]) -> None:
     for one, other in (("swap", "swapped"), ("exploration", "pool")):
         if (one in fields) != (other in fields):
             there, missing = (one, other) if one in fields else (other, one)
-            raise DataError(f"{where}: {there} needs the column {missing}, too")
+            raise DataError(f"{where}: the column {there} requires the column {missing}")
     if "exploration" in fields:
         share = fields["exploration"]
         if ((share < 0) | (share > 1)).any():
-            raise DataError(f"{where}: exploration is a probability: found {share[(share < 0) | (share > 1)][0]:g}")
+            raise DataError(f"{where}: exploration must be in [0, 1], got {share[(share < 0) | (share > 1)][0]:g}")
         sizes = np.diff(fields["start"])
         if (fields["pool"] < sizes).any():
-            raise DataError(f"{where}: pool counts the candidates: found a session that shows more than its pool")
+            raise DataError(f"{where}: pool, the number of candidates, must be at least the number of shown documents")
 
 
 def _extra(where: str, name: str, column: Any) -> NDArray[Any]:
@@ -126,7 +130,7 @@ def _extra(where: str, name: str, column: Any) -> NDArray[Any]:
 def _identities(values: Any) -> NDArray[Any]:
     found = np.asarray(values)
     if found.ndim != 1:
-        raise DataError(f"ids are one per shown document: found an array of shape {found.shape}")
+        raise DataError(f"ids must be one per shown document, got an array of shape {found.shape}")
     return found if found.dtype.kind in "iu" else found.astype(str).astype(object)
 
 
@@ -144,9 +148,9 @@ def _numbers(where: str, values: ArrayLike, name: str) -> NDArray[np.float64]:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{where}: {name} holds numbers: found {values!r:.60}") from None
+        raise DataError(f"{where}: {name} must be numbers, got {values!r:.60}") from None
     if found.ndim != 1 or not np.isfinite(found).all():
-        raise DataError(f"{where}: {name} holds finite numbers: found NaN, infinity or another shape")
+        raise DataError(f"{where}: {name} must be finite numbers in one dimension, got NaN, infinity or another shape")
     return found
 
 
@@ -155,7 +159,7 @@ def _whole(where: str, values: ArrayLike, name: str, least: int) -> NDArray[np.i
     bad = (found != np.rint(found)) | (found < least) | (found > 2**31)
     if bad.any():
         row = int(np.argmax(bad))
-        raise DataError(f"{where}: {name} is a whole number of {least} or more: found {found[row]:g} in row {row:,}")
+        raise DataError(f"{where}: {name} must be an integer of at least {least}, got {found[row]:g} in row {row:,}")
     return found.astype(np.int64)
 
 
@@ -236,15 +240,15 @@ def inspect(log: "ClickLog") -> Table:
     late = np.zeros(n, dtype=bool)
     late[log.session_of_row[log.click & (log.position > 50)]] = True
     rows: list[tuple[str, Any, str]] = [
-        ("all", np.ones(n, dtype=bool), "sessions, which values take as independent draws"),
-        ("without a click", clicks == 0, "normal; they count as 0"),
-        ("a position is missing", incomplete(log), "position without exposure: gains refuse the log"),
+        ("all", np.ones(n, dtype=bool), "values treat sessions as independent draws"),
+        ("without a click", clicks == 0, "normal; counted as 0"),
+        ("a position is missing", incomplete(log), "a shown document is missing: gains cannot be computed"),
         (
             "nearly everything clicked",
             (sizes >= BOT_SHOWN) & (clicks >= BOT_SHARE * sizes),
-            "looks like a program, not a reader: leave its client out",
+            "looks like a bot: leave its client out",
         ),
-        ("clicked below position 50", late, "looks like a program, or positions that do not start at 1 on each page"),
+        ("clicked below position 50", late, "looks like a bot, or positions that do not start at 1 on each page"),
         ("fewer shown than the deepest page", sizes < log.depth, "short lists, or pages cut by the logger"),
     ]
     if log.swap is not None:

@@ -8,7 +8,7 @@ Clipping p at tau trades a bias towards documents that were shown for less noise
 Rankers say whether they are linear: ``RidgeRanker(target="labels", balanced=False)``, ``LossRanker`` with
 :class:`~rankwise.losses.PropensityHinge` or :class:`~rankwise.losses.GivenSoftmax`, and ``SmoothRank`` on
 ``DCG(dcg='log2')@k`` from a given start; several penalties are selected by a measure that is linear, too. All others
-refuse a `ClickLog` by name. Folds of these rankers are over queries, with all their sessions.
+raise an error that names them. Folds of these rankers are over queries, with all their sessions.
 
 :func:`safe_ranker` learns on one part of the sessions with a penalty towards the logged ranker, for several strengths,
 and takes the strength whose gain has the largest lower bound on the other part. With m strengths each bound is at
@@ -56,7 +56,7 @@ STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.001)
 _SCALES = tuple(2.0**power for power in range(-8, 13))
 
 
-def refuse_unless_linear(ranker: Ranker) -> None:
+def check_linear(ranker: Ranker) -> None:
     """Raise an error for a ranker whose objective is not linear in the labels.
 
     Parameters
@@ -72,8 +72,8 @@ def refuse_unless_linear(ranker: Ranker) -> None:
     why = ranker._why_not_linear()
     if why is not None:
         raise RankwiseError(
-            f"{ranker.name}.fit refuses a ClickLog: {why}, so that clicks over propensities would not be unbiased "
-            f"labels for it; rankers that take one: {TAKERS}"
+            f"{ranker.name}.fit does not accept a ClickLog: {why}, so clicks over propensities would not be "
+            f"unbiased labels; rankers that accept one: {TAKERS}"
         )
 
 
@@ -109,15 +109,18 @@ def training_queries(log: ClickLog, propensities: Propensities | None, *, tau: f
     assert log.row is not None
     assert log.query is not None
     if not 0 < tau <= 1:
-        raise RankwiseError(f"training_queries: tau is above 0 and at most 1: found {tau!r}")
+        raise RankwiseError(f"training_queries: tau must be in (0, 1], got {tau!r}")
     if propensities is None:
         weight = np.ones(log.n_shown)
     else:
         if propensities.beta is not None:
-            raise RankwiseError("training_queries: labels are 0 or more, and clicks minus beta are not: leave out beta")
+            raise RankwiseError(
+                "training_queries: propensities must have no beta: clicks minus beta would be negative labels"
+            )
         if log.depth > len(propensities):
             raise DataError(
-                f"training_queries: the log shows {log.depth} positions, and propensities cover {len(propensities)}"
+                f"training_queries: the propensities must cover all {log.depth} positions of the log, got "
+                f"{len(propensities)}"
             )
         weight = 1 / np.maximum(policy_average(log, propensities.theta), tau)
     sessions = np.bincount(log.query, minlength=len(documents)).astype(np.float64)
@@ -186,7 +189,7 @@ class SafeRanker(ShownAsFacts):
         if self.certified:
             verdict = f"gain at least {self.gain.lower:+.4f} with probability {1 - self.delta:g}"
         else:
-            verdict = f"cannot tell (gain at least {self.gain.lower:+.4f}): the logged ranker stays"
+            verdict = f"no gain certified (at least {self.gain.lower:+.4f}): keep the logged ranker"
         return f"SafeRanker({verdict}; estimate {self.gain.estimate:+.4f}, {self.gain.n:,} sessions judged)"
 
 
@@ -236,11 +239,11 @@ def safe_ranker(
     """
     loss = GivenSoftmax() if loss is None else loss
     if not loss.linear_in_labels or not loss.convex:
-        raise RankwiseError(f"safe_ranker minimises a convex loss that is linear in the labels: found {loss!r:.60}")
+        raise RankwiseError(f"safe_ranker: loss must be convex and linear in the labels, got {loss!r:.60}")
     if not 0 < judged < 1:
-        raise RankwiseError(f"safe_ranker: judged is a share between 0 and 1: found {judged!r}")
+        raise RankwiseError(f"safe_ranker: judged must be in (0, 1), got {judged!r}")
     if not len(strengths) or not all(0 < one < math.inf for one in strengths):
-        raise RankwiseError(f"safe_ranker: strengths are finite and above 0: found {strengths!r:.60}")
+        raise RankwiseError(f"safe_ranker: strengths must be finite and above 0, got {strengths!r:.60}")
     learning, judging = log.split((1 - judged, judged), random_state=random_state)
     train = training_queries(learning, propensities, tau=tau)
     raw = raw_weights(logged, train.n_features, "logged", "a fitted linear ranker or a vector")
@@ -250,7 +253,9 @@ def safe_ranker(
     )
     paid = propensities.delta_low + propensities.delta_high
     if paid >= delta:
-        raise RankwiseError(f"safe_ranker: the ends of the propensities spend {paid:g} of delta = {delta:g}")
+        raise RankwiseError(
+            f"safe_ranker: delta must be above {paid:g}, which the bounds of the propensities spend, got {delta:g}"
+        )
     # ends are paid for once, bets once for each strength
     each = paid + (delta - paid) / len(strengths)
     rankers, gains = [], []

@@ -158,13 +158,13 @@ class ClickLog(ShownAsFacts):
             If a column has another length, a position is not a whole number of 1 or more, or a session shows two
             documents at one position, one document twice, or holds two queries.
         """
-        from rankwise.clicks.checks import checked_rows
+        from rankwise.clicks.checks import check_rows
 
-        given = {
+        optional = {
             "version": version, "swap": swap, "swapped": swapped, "exploration": exploration, "pool": pool,
             "logged_rank": logged_rank,
         }  # fmt: skip
-        return cls(**checked_rows(where, session, qid, docid, position, click, given))
+        return cls(**check_rows(where, session, qid, docid, position, click, optional))
 
     @classmethod
     def from_frame(cls, frame: Any, **columns: str) -> "ClickLog":
@@ -266,21 +266,21 @@ class ClickLog(ShownAsFacts):
             All sessions.
         """
         if not logs:
-            raise DataError("ClickLog.concat needs one log or more: found none (is the file empty?)")
+            raise DataError("ClickLog.concat requires at least one log, got none (is the file empty?)")
         first = logs[0]
         if any(log.documents is not first.documents for log in logs):
-            raise DataError("ClickLog.concat joins logs over the same documents: join them after concat")
+            raise DataError("ClickLog.concat: all logs must have the same documents: call join after concat")
         joined: dict[str, Any] = {}
         for name in (*_PER_SESSION, *_PER_ROW, "query"):
             parts = [getattr(log, name) for log in logs]
             have = [part is not None for part in parts]
             if any(have) != all(have):
-                raise DataError(f"ClickLog.concat: {name} is in {sum(have)} of {len(logs)} logs: expected all or none")
+                raise DataError(f"ClickLog.concat: all logs or none must have {name}, got {sum(have)} of {len(logs)}")
             joined[name] = np.concatenate(parts) if all(have) else None
         shifts = np.cumsum([0, *(len(log.position) for log in logs[:-1])])
         starts = [log.start[1:] + shift for log, shift in zip(logs, shifts, strict=True)]
         if len(np.unique(joined["session"])) < len(joined["session"]):
-            raise DataError("ClickLog.concat: a session id occurs in two logs")
+            raise DataError("ClickLog.concat: session ids must be unique, got one in two logs")
         return replace(first, start=np.concatenate([np.zeros(1, np.int64), *starts]), **joined)
 
     # ------------------------------------------------------------------------------------------- looking at it
@@ -327,14 +327,14 @@ class ClickLog(ShownAsFacts):
     def candidates(self, function: str) -> Queries:
         """The joined candidates, or an error that says how to join them."""
         if self.documents is None or self.row is None:
-            raise DataError(f"{function} needs the candidates of the queries: use log.join(documents)")
+            raise DataError(f"{function} requires the candidates of the queries: call log.join(documents) first")
         return self.documents
 
     def __getitem__(self, key: Any) -> "ClickLog":
         """Sessions by slice, mask or numbers."""
         chosen = np.arange(len(self))[key]
         if chosen.ndim != 1:
-            raise DataError(f"a ClickLog is indexed by a slice, a mask or numbers of sessions: found {key!r:.60}")
+            raise DataError(f"a ClickLog index must be a slice, a mask or session numbers, got {key!r:.60}")
         sizes = self.sizes[chosen]
         start = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         rows = np.repeat(self.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
@@ -388,9 +388,9 @@ class ClickLog(ShownAsFacts):
         documents = as_queries(documents, "ClickLog.join")
         if documents.qid is None or documents.docid is None:
             missing = "query ids" if documents.qid is None else "document ids"
-            raise DataError(f"ClickLog.join matches by qid and docid: the documents have no {missing}")
+            raise DataError(f"ClickLog.join matches by qid and docid, but the documents have no {missing}")
         if unknown not in ("error", "drop"):
-            raise DataError(f"unknown is 'error' or 'drop': found {unknown!r:.40}")
+            raise DataError(f"ClickLog.join: unknown must be 'error' or 'drop', got {unknown!r:.40}")
         numbers = {str(name): number for number, name in enumerate(documents.names())}
         owner, ids = documents.query_of_row.tolist(), list(documents.docid)
         place = {(query, str(one)): row for row, (query, one) in enumerate(zip(owner, ids, strict=True))}
@@ -407,13 +407,13 @@ class ClickLog(ShownAsFacts):
         if unknown == "drop":
             return joined[~bad]
         first = int(np.argmax(bad))
-        own = slice(self.start[first], self.start[first + 1])
-        strange = [str(d) for d, r in zip(self.docid[own].tolist(), row[own].tolist(), strict=True) if r < 0]
-        what = f"document {strange[0]!r}" if query[first] >= 0 and strange else "query"
+        page = slice(self.start[first], self.start[first + 1])
+        unmatched = self.docid[page][row[page] < 0].tolist()
+        what = f"document {str(unmatched[0])!r}" if query[first] >= 0 and unmatched else "query"
         raise DataError(
             f"ClickLog.join: session {self.session[first]!s:.40} (query {self.qid[first]!s:.40}) has a {what} that is "
             f"not among the candidates ({int(bad.sum()):,} of {len(self):,} sessions have one): pass unknown='drop' "
-            "to leave such sessions out, which changes what the values are about"
+            "to leave such sessions out, which changes the population of the values"
         )
 
     def with_propensities(self, propensities: "Propensities", *, tau: float) -> "ClickLog":
@@ -432,17 +432,17 @@ class ClickLog(ShownAsFacts):
             The same sessions.
         """
         if not 0 < tau <= 1:
-            raise DataError(f"with_propensities: tau is above 0 and at most 1: found {tau!r}")
+            raise DataError(f"with_propensities: tau must be in (0, 1], got {tau!r}")
         return replace(self, propensities=propensities, tau=float(tau))
 
     def as_training_queries(self, ranker: Any) -> Queries:
         """What a ranker learns from, see :func:`rankwise.clicks.training_queries`; ``fit`` calls it."""
-        from rankwise.clicks.learning import refuse_unless_linear, training_queries
+        from rankwise.clicks.learning import check_linear, training_queries
 
-        refuse_unless_linear(ranker)
+        check_linear(ranker)
         if self.propensities is None:
             raise DataError(
-                f"{ranker.name}.fit takes a ClickLog with a position model: use log.with_propensities(..., tau=...)"
+                f"{ranker.name}.fit requires a ClickLog with a position model: use log.with_propensities(..., tau=...)"
             )
         return training_queries(self, self.propensities, tau=self.tau)
 
@@ -467,9 +467,9 @@ class ClickLog(ShownAsFacts):
         """
         shares = np.asarray(parts, dtype=np.float64)
         if shares.ndim != 1 or not len(shares) or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
-            raise DataError(f"split: parts are shares above 0 that sum to 1: found {parts!r:.60}")
+            raise DataError(f"split: parts must be positive shares that sum to 1, got {parts!r:.60}")
         if by not in ("session", "query"):
-            raise DataError(f"split: by is 'session' or 'query': found {by!r:.40}")
+            raise DataError(f"split: by must be 'session' or 'query', got {by!r:.40}")
         code = np.arange(len(self)) if by == "session" else np.unique(self.qid.astype(str), return_inverse=True)[1]
         units = int(code.max(initial=-1)) + 1
         order = np.random.default_rng(random_state).permutation(units)
@@ -500,21 +500,23 @@ def blocks_of(log: "ClickLog | Iterable[ClickLog]", function: str) -> Iterator[C
         If a session id occurs twice, in one block or in two: its clicks would count twice.
     """
     if isinstance(log, (str, bytes)) or not isinstance(log, (ClickLog, Iterable)):
-        raise DataError(f"{function} takes a ClickLog or an iterable of them: found {type(log).__name__}")
+        raise DataError(f"{function}: log must be a ClickLog or an iterable of them, got {type(log).__name__}")
     seen = np.empty(0, dtype=np.uint64)  # ascending; eight bytes per session, whatever the size of the log
     for block in [log] if isinstance(log, ClickLog) else log:
         if not isinstance(block, ClickLog):
-            raise DataError(f"{function} takes a ClickLog or an iterable of them: found {type(block).__name__} in it")
-        own = block.hashes()
-        order = np.argsort(own, kind="stable")
-        again = is_among(own, seen)
-        again[order[1:]] |= own[order[1:]] == own[order[:-1]]
+            raise DataError(
+                f"{function}: log must be a ClickLog or an iterable of them, got {type(block).__name__} in it"
+            )
+        hashes = block.hashes()
+        order = np.argsort(hashes, kind="stable")
+        again = is_among(hashes, seen)
+        again[order[1:]] |= hashes[order[1:]] == hashes[order[:-1]]
         if again.any():
             first = int(np.argmax(again))
             raise DataError(
-                f"{function}: each session must be given once, got session {block.session[first]!s:.40} again "
-                f"({int(again.sum()):,} of the {len(block):,} sessions of this block were given before): leave out "
-                "repeated blocks, and give sessions ids of their own"
+                f"{function}: session ids must be unique, got {block.session[first]!s:.40} again "
+                f"({int(again.sum()):,} of the {len(block):,} sessions of this block are repeated): leave out repeated "
+                "blocks, and give each session its own id"
             )
-        seen = np.insert(seen, np.searchsorted(seen, own[order]), own[order])
+        seen = np.insert(seen, np.searchsorted(seen, hashes[order]), hashes[order])
         yield block

@@ -104,9 +104,9 @@ def team_draft(a: ArrayLike, b: ArrayLike, k: int, random: np.random.Generator) 
     """
     first, second = np.atleast_2d(np.asarray(a, dtype=np.int64)), np.atleast_2d(np.asarray(b, dtype=np.int64))
     if first.shape != second.shape or not (np.sort(first, axis=1) == np.sort(second, axis=1)).all():
-        raise DataError("team_draft interleaves two orders of the same documents: found others")
+        raise DataError("team_draft: a and b must be orders of the same documents")
     if k < 1:
-        raise RankwiseError(f"team_draft: k is 1 or more: found {k!r}")
+        raise RankwiseError(f"team_draft: k must be at least 1, got {k!r}")
     n, m = first.shape
     # documents as 0 ... m - 1, by their places in the first order
     by_number = np.argsort(second, axis=1)
@@ -158,9 +158,11 @@ class TeamDraft(ShownAsFacts):
     def __init__(self, a: Any, b: Any, *, k: int = 10, seed: int = 0) -> None:
         for one in (a, b):
             if not hasattr(one, "predict"):
-                raise RankwiseError(f"TeamDraft takes two fitted rankers: found {type(one).__name__} without predict")
+                raise RankwiseError(
+                    f"TeamDraft: a and b must be fitted rankers, got {type(one).__name__} without predict"
+                )
         if not isinstance(k, (int, np.integer)) or k < 1:
-            raise RankwiseError(f"TeamDraft: k is 1 or more: found {k!r}")
+            raise RankwiseError(f"TeamDraft: k must be an int of at least 1, got {k!r}")
         self.a, self.b, self.k, self.seed = a, b, int(k), seed
 
     def page(self, query: Any, impression: Any) -> Page:
@@ -207,10 +209,10 @@ def credits(team: ArrayLike, click: ArrayLike, *, how: Credit = "sign") -> Any:
     -1.0
     """
     if how not in ("sign", "share"):
-        raise RankwiseError(f"credits: how is 'sign' or 'share': found {how!r:.40}")
+        raise RankwiseError(f"credits: how must be 'sign' or 'share', got {how!r:.40}")
     teams, clicks = np.asarray(team), np.asarray(click, dtype=np.float64)
     if teams.shape != clicks.shape or not np.isin(teams, (0, 1)).all():
-        raise DataError("credits: team has 0 or 1 for each click")
+        raise DataError("credits: team must be 0 or 1 for each click")
     difference = (clicks * (1 - 2 * teams)).sum(axis=-1)
     total = clicks.sum(axis=-1)
     found = np.sign(difference) if how == "sign" else difference / np.maximum(total, 1.0)
@@ -392,7 +394,7 @@ def preference(
     """
     x = np.atleast_1d(np.asarray(credit, dtype=np.float64))
     if x.ndim != 1 or not len(x) or not np.isfinite(x).all() or (np.abs(x) > 1).any():
-        raise DataError("preference takes credits between -1 and 1, one per impression: found others or none")
+        raise DataError("preference: credits must be numbers in [-1, 1], one per impression, got others or none")
     return _sequence(
         "preference",
         x,
@@ -445,19 +447,19 @@ def ab_test(
     """
     refuse_unless_chance("ab_test", share=share)
     if not isinstance(log, ClickLog):
-        raise DataError(f"ab_test takes a ClickLog, in the order of time: found {type(log).__name__}")
+        raise DataError(f"ab_test: log must be a ClickLog in the order of time, got {type(log).__name__}")
     (log,) = blocks_of(log, "ab_test")  # raises an error for repeated sessions
     if outcome not in ("clicked", "first"):
-        raise RankwiseError(f"ab_test: outcome is 'clicked' or 'first': found {outcome!r:.40}")
+        raise RankwiseError(f"ab_test: outcome must be 'clicked' or 'first', got {outcome!r:.40}")
     if log.version is None:
-        raise DataError("ab_test compares two logging rankers: the log has no column version")
+        raise DataError("ab_test requires the column version, which names the two logging rankers")
     names = [str(one) for one in log.version.tolist()]
     found = tuple(dict.fromkeys(names)) if versions is None else tuple(map(str, versions))
     if len(found) != 2:
-        raise DataError(f"ab_test compares two logging rankers: found {len(found)}; give versions=")
+        raise DataError(f"ab_test compares two logging rankers, got {len(found)}: pass versions=")
     kept = np.flatnonzero(np.isin(np.array(names, dtype=str), found))
     if not len(kept):
-        raise DataError(f"ab_test: no session of {found[0]!r} or {found[1]!r}")
+        raise DataError(f"ab_test: the log has no session of {found[0]!r} or {found[1]!r}")
     first = np.array([names[one] == found[0] for one in kept.tolist()])
     y = outcomes(log, outcome)[kept]
     x, _ = differences(y, first, share)
@@ -533,7 +535,7 @@ def _sequence(
 ) -> Preference:
     """The confidence sequence of x; ``constant`` says that its mean is, which crossed bounds refute."""
     if grid < 2 or grid % 2:
-        raise RankwiseError(f"grid is an even number of steps: found {grid!r}")
+        raise RankwiseError(f"grid must be an even number of at least 2, got {grid!r}")
     sequence = ConfidenceSequence(delta, span=span, grid=grid)
     lows, highs = sequence.run(x)
     # both bounds are refuted means, so bounds that meet leave no mean, and 0 is excluded by a bound of exactly 0
@@ -596,14 +598,15 @@ def impressions_needed(
     Examples
     --------
     >>> print(impressions_needed(0.2, ties=0.5))
-    300 impressions for a mean credit of 0.2, decided 80 % of the time at level 5 %
+    300 impressions for a mean credit of 0.2, decided 80% of the time at level 5%
     (simulated sequence: if guessed right)
     """
     refuse_unless("impressions_needed", above=0, preference=preference)
     refuse_unless_chance("impressions_needed", delta=delta, power=power)
     if not 0 <= ties < 1 or preference > 1 - ties:
         raise RankwiseError(
-            f"impressions_needed: ties is 0 to 1 and preference at most 1 - ties: found {ties!r} and {preference!r}"
+            f"impressions_needed: ties must be in [0, 1) and preference at most 1 - ties, got {ties!r} and "
+            f"{preference!r}"
         )
     from scipy.stats import binom
 
@@ -622,7 +625,7 @@ def impressions_needed(
         queries=int(times[place]),
         method="simulated sequence",
         trust="if guessed right",
-        purpose=f"a mean credit of {preference:g}, decided {100 * power:g} % of the time at level {100 * delta:g} %",
+        purpose=f"a mean credit of {preference:g}, decided {100 * power:g}% of the time at level {100 * delta:g}%",
         statement="upper confidence limit of the power quantile of the time at which the sequence excludes 0",
         terms={"preference": preference, "ties": ties, "delta": delta, "power": power, "runs": float(runs)},
     )

@@ -141,24 +141,22 @@ class Propensities(ShownAsFacts):
     def __post_init__(self) -> None:
         theta = _as_positions("theta", self.theta)
         if not len(theta) or (theta <= 0).any():
-            raise RankwiseError(f"Propensities: theta is above 0 at every position: found {self.theta!r:.60}")
+            raise RankwiseError(f"Propensities: theta must be above 0 at every position, got {self.theta!r:.60}")
         low = theta if self.low is None else _as_positions("low", self.low)
         high = theta if self.high is None else _as_positions("high", self.high, infinite=True)
         if not len(low) == len(high) == len(theta):
             raise RankwiseError(
-                f"Propensities: theta, low and high have one number per position: found {len(theta)}, {len(low)}, "
-                f"{len(high)}"
+                f"Propensities: theta, low and high must have one number per position, got {len(theta)}, {len(low)} "
+                f"and {len(high)}"
             )
         if (low < 0).any() or (low > high).any():
-            raise RankwiseError("Propensities: 0 <= low <= high at every position")
+            raise RankwiseError("Propensities: 0 <= low <= high must hold at every position")
         if not self.relative and (theta > 1).any():
-            raise RankwiseError(
-                f"Propensities: theta is a probability: found {theta.max():g} (relative=True scales it)"
-            )
+            raise RankwiseError(f"Propensities: theta must be at most 1, got {theta.max():g} (unless relative=True)")
         if self.beta is not None:
             beta = _as_positions("beta", self.beta)
             if len(beta) != len(theta) or (beta < 0).any() or (beta >= 1).any():
-                raise RankwiseError("Propensities: beta has a probability below 1 per position")
+                raise RankwiseError("Propensities: beta must have one probability below 1 per position")
             object.__setattr__(self, "beta", beta)
         for name, values in (("theta", theta), ("low", low), ("high", high)):
             object.__setattr__(self, name, values)
@@ -233,7 +231,9 @@ class Propensities(ShownAsFacts):
             raise FileFormatError(f"{where}: expected an object with theta, a list of numbers")
         strange = set(found) - {*names, "sessions"}
         if strange:
-            raise FileFormatError(f"{where}: unknown entries {', '.join(sorted(map(str, strange)))}")
+            raise FileFormatError(
+                f"{where}: unknown entries {', '.join(sorted(map(str, strange)))}; known are {', '.join(names)}"
+            )
         given = {name: found[name] for name in names if found.get(name) is not None}
         if "high" in given:
             given["high"] = [math.inf if one is None else one for one in given["high"]]
@@ -341,8 +341,8 @@ def by_click_rate(log: ClickLog) -> NoReturn:
     """
     least, most = NAIVE_ERROR
     raise RankwiseError(
-        "the click rate by position is no propensity: rankers put what is clicked on top, so that it falls with the "
-        f"position faster than examination does. In a simulation it is {100 * least:+.0f} to {100 * most:+.0f} % off, "
+        "the click rate by position is not a propensity: rankers put what is clicked on top, so it falls with the "
+        f"position faster than examination does. In a simulation it is {100 * least:+.0f} to {100 * most:+.0f}% off, "
         "too small and therefore unsafe: bounds that divide by it are wrong. Use by_swaps, harvest, or given"
     )
 
@@ -379,16 +379,16 @@ def ratio_upper_end(one: Floats, other: Floats, alpha: float) -> float:
     up, down, bet = one[active], other[active], bet[active]
     wanted = math.log(1 / alpha)
 
-    def refuted(rho: float) -> bool:
+    def refutes(rho: float) -> bool:
         return bool(np.cumsum(np.log1p(bet * (rho * up - down))).max(initial=0.0) >= wanted)
 
-    if not refuted(_MOST):
+    if not refutes(_MOST):
         return math.inf
     low, high = 0.0, _MOST
     while high - low > _ACCURACY * high:
         # by ratios while far away: 60 steps from one to a million at nine digits
         middle = math.sqrt(max(low, high * 1e-3) * high) if low < high / 2 else (low + high) / 2
-        low, high = (low, middle) if refuted(middle) else (middle, high)
+        low, high = (low, middle) if refutes(middle) else (middle, high)
     return high
 
 
@@ -424,7 +424,7 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
     coin: list[NDArray[np.bool_]] = []
     for block in blocks_of(log, "by_swaps"):
         if block.swap is None:
-            raise DataError("by_swaps needs sessions of a swap experiment: the log has no columns swap and swapped")
+            raise DataError("by_swaps requires sessions of a swap experiment, with the columns swap and swapped")
         chosen = block[
             (block.swap > 1) & _shows(block, block.swap) & _shows(block, np.ones(len(block), dtype=np.int64))
         ]
@@ -439,7 +439,7 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
     counts = np.bincount(swap, minlength=depth + 1)[2:]
     if depth < 2 or (counts == 0).any():
         missing = "any position" if depth < 2 else f"position {2 + int(np.argmin(counts))}"
-        raise DataError(f"by_swaps: found no session that swaps position 1 with {missing}")
+        raise DataError(f"by_swaps requires sessions that swap position 1 with every other, got none for {missing}")
     swapped = np.concatenate(coin)
     alpha = delta / (2 * (depth - 1))
     theta, low, high = np.ones(depth), np.ones(depth), np.ones(depth)
@@ -450,7 +450,7 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
         if not pairs:
             what = "swapped" if len(sides[1]) else "unswapped"
             raise DataError(
-                f"by_swaps needs swapped and unswapped sessions of each position, which it pairs: got no {what} one of "
+                f"by_swaps requires both swapped and unswapped sessions of each position, got no {what} one of "
                 f"position {k}"
             )
         one, other = (np.mean([clicked[side[:pairs]] for side in sides], axis=0) for clicked in (top, low_place))
@@ -486,9 +486,9 @@ def _as_positions(name: str, values: Any, infinite: bool = False) -> Floats:
     try:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise RankwiseError(f"Propensities: {name} has one number per position: found {values!r:.60}") from None
+        raise RankwiseError(f"Propensities: {name} must have one number per position, got {values!r:.60}") from None
     if found.ndim != 1 or np.isnan(found).any() or (not infinite and np.isinf(found).any()):
-        raise RankwiseError(f"Propensities: {name} has one finite number per position: found {values!r:.60}")
+        raise RankwiseError(f"Propensities: {name} must have one finite number per position, got {values!r:.60}")
     return found
 
 
@@ -532,19 +532,19 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
     """
     refuse_unless_chance("harvest", delta=delta)
     if samples < 2:
-        raise RankwiseError(f"harvest: samples is 2 or more: found {samples!r}")
+        raise RankwiseError(f"harvest: samples must be at least 2, got {samples!r}")
     keys: list[Any] = []
     hashes, versions, depth = [], set(), 0
     for block in blocks_of(log, "harvest"):
         if block.version is None:
-            raise DataError("harvest compares two or more logging rankers: the log has no column version")
+            raise DataError("harvest requires the column version, with two or more logging rankers")
         versions |= set(block.version.tolist())
         depth = max(depth, block.depth)
         hashes.append(block.hashes())
-        keys.append(_shown_counts(block))
+        keys.append(_count_shown(block))
     if len(versions) < 2:
-        raise DataError(f"harvest compares two or more logging rankers: found {len(versions)} in the column version")
-    pairs = _pair_counts(_merged(keys), depth)
+        raise DataError(f"harvest requires two or more logging rankers in the column version, got {len(versions)}")
+    pairs = _pair_counts(_merge_counts(keys), depth)
     counts = pairs.sum(axis=0)
     theta = _bradley_terry(counts[None])[0]
     draws = np.random.default_rng(0).multinomial(_GROUPS, np.full(_GROUPS, 1 / _GROUPS), samples)
@@ -557,7 +557,7 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
     )  # fmt: skip
 
 
-def _shown_counts(log: ClickLog) -> dict[tuple[str, str, int], list[int]]:
+def _count_shown(log: ClickLog) -> dict[tuple[str, str, int], list[int]]:
     """(times shown, clicks) by query, document and position."""
     found: dict[tuple[str, str, int], list[int]] = {}
     qid = np.repeat(log.qid, log.sizes).tolist()
@@ -570,7 +570,7 @@ def _shown_counts(log: ClickLog) -> dict[tuple[str, str, int], list[int]]:
     return found
 
 
-def _merged(
+def _merge_counts(
     parts: Sequence[dict[tuple[str, str, int], list[int]]],
 ) -> dict[tuple[str, str], list[tuple[int, int, int]]]:
     """(position, times shown, clicks) by query and document, over all blocks."""
@@ -611,7 +611,7 @@ def _bradley_terry(counts: Floats) -> Floats:
     if not reached.all():
         place = 1 + int(np.argmin(reached))
         raise DataError(
-            f"harvest: no clicked document connects position {place} with position 1: the rankers are too much alike, "
+            f"harvest: no clicked document connects position {place} with position 1: the rankers are too similar, "
             "or there are too few sessions; use by_swaps"
         )
     wins = counts.sum(axis=2) + 0.5 / depth  # a trace of a prior keeps positions without clicks above 0

@@ -55,21 +55,22 @@ def scores_of(ranker: Any, documents: Queries, function: str) -> Floats:
         scores = np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(
-            f"{function} takes a fitted ranker, scores of the candidates or lists of ids: found {type(ranker).__name__}"
+            f"{function}: the ranker must be fitted, scores of the candidates or lists of ids, got "
+            f"{type(ranker).__name__}"
         ) from None
     if scores.shape != (documents.n_documents,):
         raise DataError(
-            f"{function}: expected one score for each of {documents.n_documents:,} candidates: "
-            f"found shape {scores.shape}"
+            f"{function}: scores must have one value for each of {documents.n_documents:,} candidates, got "
+            f"shape {scores.shape}"
         )
     if np.isnan(scores).any():
-        raise DataError(f"{function}: a score is NaN, at row {int(np.argmax(np.isnan(scores))):,}")
+        raise DataError(f"{function}: scores must not be NaN, got one at row {int(np.argmax(np.isnan(scores))):,}")
     return scores
 
 
 def _scores_of_lists(lists: Mapping[Any, Any], documents: Queries, function: str) -> Floats:
     if documents.docid is None:
-        raise DataError(f"{function}: lists of document ids need candidates with docid")
+        raise DataError(f"{function}: lists of document ids require candidates with docid")
     by_name = {str(name): order for name, order in lists.items()}
     rank: dict[tuple[str, str], int] = {}
     names = [str(name) for name in documents.names()]

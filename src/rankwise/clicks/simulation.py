@@ -132,18 +132,20 @@ def simulate(
     """
     queries = as_queries(queries, "simulate")
     if model not in get_args(Model):
-        raise RankwiseError(f"simulate: model is one of {', '.join(get_args(Model))}: found {model!r:.40}")
+        raise RankwiseError(f"simulate: model must be one of {', '.join(get_args(Model))}, got {model!r:.40}")
     if sessions < 1 or shown < 1 or repeats < 1:
         raise RankwiseError(
-            f"simulate: sessions, shown and repeats are 1 or more: found {sessions}, {shown}, {repeats}"
+            f"simulate: sessions, shown and repeats must be at least 1, got {sessions}, {shown} and {repeats}"
         )
     if not 0 <= exploration <= 1:
-        raise RankwiseError(f"simulate: exploration is a probability: found {exploration!r}")
+        raise RankwiseError(f"simulate: exploration must be in [0, 1], got {exploration!r}")
     examined = 1 / np.arange(1, shown + 1) if theta is None else np.asarray(theta, dtype=np.float64)
     if examined.shape != (shown,) or ((examined < 0) | (examined > 1)).any():
-        raise RankwiseError(f"simulate: theta has one probability for each of {shown} positions: found {theta!r:.60}")
+        raise RankwiseError(
+            f"simulate: theta must have one probability for each of {shown} positions, got {theta!r:.60}"
+        )
     if not queries.n_documents or (queries.sizes == 0).any():
-        raise DataError("simulate: every query needs a document")
+        raise DataError("simulate: every query must have a document")
     random = np.random.default_rng(random_state)
     rankers = ranker if isinstance(ranker, dict) else {"": ranker}
     pages = np.stack([_page_rows(queries, scores_of(one, queries, "simulate"), shown) for one in rankers.values()])
@@ -161,11 +163,11 @@ def simulate(
         swap, swapped = _swap(page, random)
     shuffled = random.random(different) < exploration
     if shuffled.any():
-        page[shuffled] = _shuffled(queries, query[shuffled], shown, random)
+        page[shuffled] = _shuffle(queries, query[shuffled], shown, random)
     how = attractive(queries) if callable(attractive) else attractive
     a = attractiveness(queries) if how is None else np.asarray(how, dtype=np.float64)
     if a.shape != (queries.n_documents,) or ((a < 0) | (a > 1)).any():
-        raise RankwiseError("simulate: attractive has one probability per document")
+        raise RankwiseError("simulate: attractive must have one probability per document")
     click = _READERS[model](a[np.maximum(page, 0)], examined, trust, random)
     made = _Made(queries, tuple(rankers), query, version, logged, page, click, swap, swapped, exploration, swaps)
     copies = np.repeat(np.arange(different), repeats)[:sessions]
@@ -247,7 +249,7 @@ def _swap(page: Ints, random: np.random.Generator) -> tuple[Ints, NDArray[np.boo
     return swap, swapped
 
 
-def _shuffled(queries: Queries, query: Ints, shown: int, random: np.random.Generator) -> Ints:
+def _shuffle(queries: Queries, query: Ints, shown: int, random: np.random.Generator) -> Ints:
     """Uniformly random pages from all candidates of each query."""
     sizes = queries.sizes[query]
     longest = int(sizes.max())

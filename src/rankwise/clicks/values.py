@@ -70,7 +70,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.blas import one_blas_thread
-from rankwise.clicks.accounts import Account, Terms
+from rankwise.clicks.accounts import ClickAccount, Terms
 from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.clicks.propensities import Propensities
@@ -191,7 +191,7 @@ def gain(
     True
     """
     if isinstance(over, str) and over != "logged":
-        raise RankwiseError(f"gain: over is 'logged', a ranker, scores or lists of ids: found {over!r:.40}")
+        raise RankwiseError(f"gain: over must be 'logged', a ranker, scores or lists of ids, got {over!r:.40}")
     return _run("gain", log, ranker, over, propensities, tau, delta, k)
 
 
@@ -208,24 +208,28 @@ def _run(
 ) -> ClickValue:
     """What :func:`value` (``over`` None) and :func:`gain` do."""
     if not isinstance(propensities, Propensities):
-        raise RankwiseError(f"{name} takes Propensities: found {type(propensities).__name__}; given(theta) makes them")
+        raise RankwiseError(
+            f"{name}: propensities must be Propensities, such as given(theta), got {type(propensities).__name__}"
+        )
     refuse_unless_chance(name, delta=delta)
     taus = _as_taus(name, tau)
     depth = len(propensities)
     k = depth if k is None else k
     if not isinstance(k, (int, np.integer)) or not 1 <= k <= depth:
-        raise RankwiseError(f"{name}: k is 1 to {depth}, the positions that propensities cover: found {k!r}")
+        raise RankwiseError(
+            f"{name}: k must be an int between 1 and {depth}, the positions of the propensities, got {k!r}"
+        )
     paid = propensities.delta_high + (propensities.delta_low if over is not None else 0.0)
     if paid >= delta:
         raise RankwiseError(
-            f"{name}: the ends of the propensities spend {paid:g} of delta = {delta:g}: give a larger delta, or ends "
-            "at a smaller one"
+            f"{name}: delta must be above {paid:g}, which the bounds of the propensities spend, got {delta:g}: pass "
+            "a larger delta, or propensities with a smaller one"
         )
     logged = isinstance(over, str)
     itself = isinstance(ranker, str)
     if itself and (ranker != "logged" or over is not None):
-        raise RankwiseError(f"{name}: a ranker is a fitted one, scores or lists of ids: found {ranker!r:.40}")
-    account: Account | None = None
+        raise RankwiseError(f"{name}: ranker must be a fitted ranker, scores or lists of ids, got {ranker!r:.40}")
+    account: ClickAccount | None = None
     for block in blocks_of(log, name):
         if account is None:
             candidates = None if itself else block.candidates(name)
@@ -233,11 +237,11 @@ def _run(
             old = None
             if over is not None and not logged:
                 old = ranks_of(candidates, scores_of(over, candidates, name))  # type: ignore[arg-type]
-            account = Account(name, propensities, taus, int(k), candidates, new, old, logged)
-        _refuse_sessions(name, block, ranker, over, propensities)
+            account = ClickAccount(name, propensities, taus, int(k), candidates, new, old, logged)
+        _check_sessions(name, block, ranker, over, propensities)
         account.add(block)
     if account is None or not account.n:
-        raise DataError(f"{name} needs one session or more: found none")
+        raise DataError(f"{name} requires at least one session, got none")
     account.finish()
     alpha = (delta - paid) / len(taus)
     bounds = [_bound(account.terms(one), alpha) for one in range(len(taus))]
@@ -277,7 +281,7 @@ def _bound(terms: Terms, alpha: float) -> float:
         return 0.0  # all weights are 0, and so are all values
     scaled = (terms.values + terms.loss) / width
     if (scaled < -_ROUNDING).any() or (scaled > 1 + _ROUNDING).any():
-        raise DataError("a session's value is outside of its range: its page is longer than the propensities")
+        raise DataError("a session's value is outside its range: its page is longer than the propensities")
     return lower_end(np.clip(scaled, 0.0, 1.0), alpha) * width - terms.loss
 
 
@@ -287,11 +291,11 @@ def _as_taus(name: str, tau: Any) -> tuple[float, ...]:
     except (TypeError, ValueError):
         found = ()
     if not found or not all(0 < one <= 1 for one in found):
-        raise RankwiseError(f"{name}: tau is above 0 and at most 1, one number or several: found {tau!r:.60}")
+        raise RankwiseError(f"{name}: tau must be a float in (0, 1] or a sequence of such floats, got {tau!r:.60}")
     return found
 
 
-def _refuse_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propensities: Propensities) -> None:
+def _check_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propensities: Propensities) -> None:
     """Raise an error for sessions that something in the bound was learned from."""
     learned = [("ranker", getattr(ranker, "click_sessions_", None)), ("propensities", propensities.sessions)]
     learned.append(("ranker of over=", getattr(over, "click_sessions_", None)))
@@ -303,8 +307,8 @@ def _refuse_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propens
         shared = int(is_among(own, sessions).sum())
         if shared:
             raise RankwiseError(
-                f"{name}: the {what} learned from {shared:,} of these {len(block):,} sessions, so no bound follows "
-                "from them: give other sessions (log.split keeps them apart)"
+                f"{name}: {shared:,} of these {len(block):,} sessions were used to learn the {what}, so they give no "
+                "bound: pass other sessions (log.split separates them)"
             )
 
 
@@ -315,7 +319,7 @@ def _what(name: str, k: int, propensities: Propensities) -> str:
 
 
 def _preconditions(
-    name: str, ranker: Any, propensities: Propensities, account: Account, several: int
+    name: str, ranker: Any, propensities: Propensities, account: ClickAccount, several: int
 ) -> tuple[Precondition, ...]:
     """What has to be true, each with whether it is known to be."""
     known = True if getattr(ranker, "click_sessions_", None) is not None else None

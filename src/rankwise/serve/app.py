@@ -17,9 +17,9 @@ from urllib.parse import parse_qs
 from rankwise._extras import require
 from rankwise.errors import RankwiseError
 from rankwise.serve import structs
-from rankwise.serve.log import Refused
+from rankwise.serve.log import RequestError
 from rankwise.serve.metrics import Metrics
-from rankwise.serve.operations import JSON, OCTETS, OPERATIONS, Answer, Api, Ask, Operation
+from rankwise.serve.operations import JSON, OCTETS, OPERATIONS, Answer, Api, Operation, Request
 from rankwise.serve.service import Service
 from rankwise.serve.tokens import ANYBODY, Caller, Tokens, is_loopback
 
@@ -51,34 +51,36 @@ class _Route:
         try:
             # where a proxy may see another request than we do, nothing that follows on the connection is believed
             if twice is not None:
-                raise Refused(f"the header {twice.decode('latin-1')} must be sent once", 400)
+                raise RequestError(f"the header {twice.decode('latin-1')} must be sent only once", 400)
             if coded is not None and b"content-length" in headers:
-                raise Refused("a request must have Content-Length or Transfer-Encoding, and not both", 400)
+                raise RequestError("a request must not have both Content-Length and Transfer-Encoding", 400)
             if coded is not None and coded.strip().lower() != b"chunked":
-                raise Refused(f"Transfer-Encoding must be chunked, got {coded.decode('latin-1')!r:.60}", 400)
+                raise RequestError(f"Transfer-Encoding must be chunked, got {coded.decode('latin-1')!r:.60}", 400)
             # the rest of a body that is not read would have no limit of time; protocols are never switched
             close = unread or b"upgrade" in headers
             operation = self.operations.get("GET" if method == "HEAD" else method)
             if not self.operations:
-                raise Refused("there is no such path: see /openapi.json", 404)
+                raise RequestError("there is no such path: see /openapi.json", 404)
             if operation is None:
                 more = [(b"allow", ", ".join(self.operations).encode())]
-                raise Refused(f"{self.path} takes {' or '.join(self.operations)}", 405)
+                raise RequestError(f"{self.path} accepts {' or '.join(self.operations)}, got {method}", 405)
             who = app.caller(headers) if operation.scope is not None else ANYBODY
             caller = who.name
             if operation.scope is not None and operation.scope not in who.scopes:
-                raise Refused(f"the token does not allow {operation.scope!r}", 403)
+                raise RequestError(f"the token does not allow {operation.scope!r}", 403)
             body = b""
             if method == "POST":
                 body, unread = await _read(receive, headers, app.service.limits), False
                 close = b"upgrade" in headers
             kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1") or JSON
             if operation.body is not None and kind not in operation.kinds and kind not in _FREE:
-                raise Refused(f"{self.path} takes {' or '.join(operation.kinds)}, got {kind!r:.60}", 415)
+                raise RequestError(
+                    f"the content type of {self.path} must be {' or '.join(operation.kinds)}, got {kind!r:.60}", 415
+                )
             raw = scope["query_string"]
             query = {} if not raw else {name: found[-1] for name, found in parse_qs(raw.decode("latin-1")).items()}
-            answer = await operation.run(app.api, Ask(scope.get("path_params", {}), query, kind, body, who))
-        except _Gone:
+            answer = await operation.run(app.api, Request(scope.get("path_params", {}), query, kind, body, who))
+        except ClientDisconnected:
             return
         except BaseException as error:
             answer = _problem(error, request.decode())
@@ -156,7 +158,7 @@ def _headers(found: list[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], byte
     return kept, twice
 
 
-class _Gone(Exception):  # noqa: N818
+class ClientDisconnected(Exception):  # noqa: N818
     """The client has closed its connection."""
 
 
@@ -164,7 +166,7 @@ async def _read(receive: Receive, headers: dict[bytes, bytes], limits: Any) -> b
     """The body, within the limits of size and time."""
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > limits.body:
-        raise Refused(f"a body must have at most {limits.body:,} bytes, got {int(length):,}", 413)
+        raise RequestError(f"a body must have at most {limits.body:,} bytes, got {int(length):,}", 413)
     message = None
     parts, size = [], 0
     try:
@@ -172,13 +174,13 @@ async def _read(receive: Receive, headers: dict[bytes, bytes], limits: Any) -> b
             while message is None or message.get("more_body", False):
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    raise ClientDisconnected
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > limits.body:
-                    raise Refused(f"a body must have at most {limits.body:,} bytes, got more", 413)
+                    raise RequestError(f"a body must have at most {limits.body:,} bytes, got more", 413)
     except TimeoutError:
-        raise Refused(f"the body did not come within {limits.seconds:g} s", 408) from None
+        raise RequestError(f"the body was not received within {limits.seconds:g} s", 408) from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -195,14 +197,14 @@ async def _discard(receive: Receive) -> None:
 
 
 _TITLES = {400: "malformed", 401: "no valid token", 403: "not allowed", 404: "not found", 405: "method not allowed",
-           408: "too slow", 409: "conflict", 413: "too large", 415: "unknown kind of body", 422: "does not fit",
-           500: "a fault of the service", 503: "not now"}  # fmt: skip
+           408: "timeout", 409: "conflict", 413: "too large", 415: "unsupported content type", 422: "invalid",
+           500: "internal error", 503: "unavailable"}  # fmt: skip
 
 
 def _problem(error: BaseException, request: str) -> Answer:
-    """A refusal in JSON; what was not foreseen is logged, and nothing of it is told."""
+    """An error as a problem in JSON; details of unexpected errors go to the log and not to the client."""
     retry = False
-    if isinstance(error, Refused):
+    if isinstance(error, RequestError):
         status, detail, retry = error.status, str(error), error.retry
     elif isinstance(error, structs.Malformed):
         malformed = isinstance(error, structs.Invalid)
@@ -210,11 +212,11 @@ def _problem(error: BaseException, request: str) -> Answer:
     elif isinstance(error, RankwiseError):
         status, detail = 422, str(error)[:500]
     elif isinstance(error, (UnicodeDecodeError, RecursionError)):
-        status, detail = 400, "the body is not what it should be"
+        status, detail = 400, "the body could not be decoded"
     else:
-        logger.error("a fault in request %s", request, exc_info=error)
-        status, detail = 500, "see the log of the service under this request"
-    problem = structs.Problem(_TITLES.get(status, "refused"), status, detail, request, retry)
+        logger.error("an error in request %s", request, exc_info=error)
+        status, detail = 500, "an internal error: see the log of the service for this request id"
+    problem = structs.Problem(_TITLES.get(status, "rejected"), status, detail, request, retry)
     return Answer(structs.encode(problem), status, "application/problem+json")
 
 
@@ -240,7 +242,7 @@ class App:
             paths.setdefault(one.path, {})[one.method] = one
         routes = [routing.Route(path, _Route(path, found, self)) for path, found in paths.items()]
         self._nothing = _Route("(none)", {}, self)
-        self._router = routing.Router(routes, redirect_slashes=False, default=self._unknown)
+        self._router = routing.Router(routes, redirect_slashes=False, default=self._handle_unknown)
 
     def caller(self, headers: dict[bytes, bytes]) -> Caller:
         """Who sends a request: the owner of its token."""
@@ -249,19 +251,19 @@ class App:
             host, origin = headers.get(b"host", b""), headers.get(b"origin")
             name = host.rpartition(b":")[0] if b":" in host and not host.endswith(b"]") else host
             if not is_loopback(name.strip(b"[]").decode("latin-1")):
-                raise Refused("without tokens only this machine is served, by the name localhost or its address", 403)
+                raise RequestError("without tokens, only requests to localhost or a loopback address are served", 403)
             if origin is not None and origin != b"http://" + host:
-                raise Refused("without tokens no page of another origin is served", 403)
+                raise RequestError("without tokens, requests from pages of other origins are not served", 403)
             return ANYBODY
         header = headers.get(b"authorization")
         if header is None or not header[:7].lower() == b"bearer ":
-            raise Refused("send a token: Authorization: Bearer TOKEN", 401)
+            raise RequestError("send a token: Authorization: Bearer TOKEN", 401)
         caller = self.tokens.caller(header[7:].strip())
         if caller is None:
-            raise Refused("the token is not valid", 401)
+            raise RequestError("the token is not valid", 401)
         return caller
 
-    async def _unknown(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle_unknown(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
             return

@@ -71,7 +71,7 @@ class Client:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise RankwiseError(f"the address of a service is http://host:port: found {url!r:.80}")
+            raise RankwiseError(f"url must be an address such as http://host:port, got {url!r:.80}")
         self._secure, self._host, self._base = parts.scheme == "https", parts.netloc, parts.path.rstrip("/")
         self._timeout, self._attempts = timeout, max(1, attempts)
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -111,15 +111,15 @@ class Client:
         dict of str to object
             ``ranking``, ``version`` and ``items``, the best first.
         """
-        told: dict[str, Any] = {"ids": list(ids), "model": model, "user": user, "min_seq": min_seq}
-        told = {name: value for name, value in told.items() if value is not None} | (
+        body: dict[str, Any] = {"ids": list(ids), "model": model, "user": user, "min_seq": min_seq}
+        body = {name: value for name, value in body.items() if value is not None} | (
             {"explain": True} if explain else {}
         )
         if isinstance(x, np.ndarray) and x.dtype == np.float32:
-            body = json.dumps(told).encode() + b"\n" + np.ascontiguousarray(x, "<f4").tobytes()
-            return dict(self._send("POST", "/v1/rank", body, _BINARY))
-        told["x"] = x if isinstance(x, list) else np.asarray(x, dtype=np.float64).tolist()
-        return self._post("/v1/rank", told)
+            data = json.dumps(body).encode() + b"\n" + np.ascontiguousarray(x, "<f4").tobytes()
+            return dict(self._send("POST", "/v1/rank", data, _BINARY))
+        body["x"] = x if isinstance(x, list) else np.asarray(x, dtype=np.float64).tolist()
+        return self._post("/v1/rank", body)
 
     def rank_items(self, items: Mapping[str, Mapping[str, float]], **more: Any) -> dict[str, Any]:
         """Rank documents whose features come by name.
@@ -168,18 +168,18 @@ class Client:
         dict of str to object
             ``seq``, its place in the log, and ``new``, whether it was not there before.
         """
-        told: dict[str, Any] = {"id": id or uuid.uuid4().hex, "ranking": ranking, **more}
+        body: dict[str, Any] = {"id": id or uuid.uuid4().hex, "ranking": ranking, **more}
         if grades is not None:
-            told["grades"] = dict(grades) if isinstance(grades, Mapping) else [float(one) for one in grades]
+            body["grades"] = dict(grades) if isinstance(grades, Mapping) else [float(one) for one in grades]
         if clicks is not None:
-            told["clicks"] = list(clicks)
-        return self._post("/v1/feedback", told)
+            body["clicks"] = list(clicks)
+        return self._post("/v1/feedback", body)
 
     def feedback_many(self, events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Send many events in one request; each needs an ``id``, and is recorded or refused for itself."""
         for one in events:
             if "id" not in one:
-                raise RankwiseError("every event of feedback_many has an id, so that it can be sent again")
+                raise RankwiseError("every event of feedback_many must have an id, so that it can be sent again")
         return list(self._send("POST", "/v1/feedback", json.dumps(list(events)).encode(), "application/json"))
 
     def close_ranking(self, ranking: str) -> dict[str, Any]:
@@ -203,10 +203,10 @@ class Client:
 
     def change(self, model: str, what: str, version: int | None = None) -> dict[str, Any]:
         """``promote``, ``rollback``, ``freeze`` or ``thaw`` a model."""
-        told: dict[str, Any] = {"id": uuid.uuid4().hex}
+        body: dict[str, Any] = {"id": uuid.uuid4().hex}
         if version is not None:
-            told["version"] = version
-        return self._post(f"/v1/models/{quote(model, safe='')}:{what}", told)
+            body["version"] = version
+        return self._post(f"/v1/models/{quote(model, safe='')}:{what}", body)
 
     def ledger(self, model: str | None = None) -> dict[str, Any]:
         """Loss, mistakes and measure of a run so far, with the bounds that apply."""
@@ -219,8 +219,8 @@ class Client:
 
     def experiment(self, name: str, kind: str, model: str, challenger: str, **more: Any) -> dict[str, Any]:
         """Begin a ``shadow``, ``split`` or ``interleave`` experiment between two models."""
-        told = {"name": name, "kind": kind, "model": model, "challenger": challenger, "id": uuid.uuid4().hex, **more}
-        return self._post("/v1/experiments", told)
+        body = {"name": name, "kind": kind, "model": model, "challenger": challenger, "id": uuid.uuid4().hex, **more}
+        return self._post("/v1/experiments", body)
 
     def experiments(self) -> list[dict[str, Any]]:
         """All experiments with their read-outs."""
@@ -255,8 +255,8 @@ class Client:
 
     # ------------------------------------------------------------------------------------------- sending
 
-    def _post(self, path: str, told: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self._send("POST", path, json.dumps(told).encode(), "application/json"))
+    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self._send("POST", path, json.dumps(body).encode(), "application/json"))
 
     def _send(self, method: str, path: str, body: bytes = b"", kind: str = "") -> Any:
         """Send a request, again where the same may work later."""
@@ -285,7 +285,7 @@ class Client:
             data = answer.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise _Again(f"the service at {self._host} gave no answer: {error!r}") from error
+            raise _Again(f"the service at {self._host} did not answer: {error!r}") from error
         except BaseException:
             connection.close()
             raise

@@ -16,7 +16,7 @@ _RECENT = 0.99  # weight of the past in the running share
 
 
 @dataclass
-class Range:
+class FeatureRange:
     """The usual range of a model's features, and what is outside of it lately."""
 
     low: NDArray[np.float64]
@@ -41,17 +41,17 @@ class Drift:
     >>> for _ in range(100):
     ...     drift.look("news", np.array([[0.5, 7.0]]))
     >>> drift.alarms()
-    ['news: feature 2 is outside of its usual range in 63 % of its values lately']
+    ['news: feature 2 is outside its usual range in 63% of its recent values']
     """
 
     def __init__(self, threshold: float = 0.05) -> None:
-        self.threshold, self._ranges, self._lock = threshold, dict[str, Range](), threading.Lock()
+        self.threshold, self._ranges, self._lock = threshold, dict[str, FeatureRange](), threading.Lock()
 
     def declare(self, model: str, low: Any, high: Any) -> None:
         """Give the range of a model's features, as the training queries had it."""
         low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         with self._lock:
-            self._ranges[model] = Range(low, high, True, outside=np.zeros(len(low)))
+            self._ranges[model] = FeatureRange(low, high, True, outside=np.zeros(len(low)))
 
     def look(self, model: str, X: NDArray[Any]) -> None:
         """Take in the features of one ranking."""
@@ -61,7 +61,7 @@ class Drift:
             known = self._ranges.get(model)
             if known is None or len(known.low) != X.shape[1]:
                 width = X.shape[1]
-                known = Range(np.full(width, np.inf), np.full(width, -np.inf), False, outside=np.zeros(width))
+                known = FeatureRange(np.full(width, np.inf), np.full(width, -np.inf), False, outside=np.zeros(width))
                 self._ranges[model] = known
             if not known.declared and known.seen < _FIRST:
                 known.low = np.fmin(known.low, np.fmin.reduce(X, axis=0))
@@ -82,8 +82,8 @@ class Drift:
         with self._lock:
             found = [(model, known.outside) for model, known in self._ranges.items() if known.seen]
         return [
-            f"{model}: feature {int(outside.argmax()) + 1} is outside of its usual range in "
-            f"{100 * outside.max():.0f} % of its values lately"
+            f"{model}: feature {int(outside.argmax()) + 1} is outside its usual range in "
+            f"{100 * outside.max():.0f}% of its recent values"
             for model, outside in found
             if len(outside) and outside.max() > self.threshold
         ]

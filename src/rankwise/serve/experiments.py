@@ -21,7 +21,7 @@ from rankwise.clicks.preferences import differences, team_draft
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence, RunningMean
 from rankwise.guarantees.scope import Scope
-from rankwise.serve.structs import ExperimentAnswer, ExperimentRequest, Interval
+from rankwise.serve.structs import ExperimentAnswer, ExperimentRequest, IntervalAnswer
 
 Order = NDArray[np.int64]
 
@@ -61,7 +61,7 @@ def draw(*parts: str) -> int:
     return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest(), "little")
 
 
-def interleaved(a: Order, b: Order, seed: int) -> tuple[Order, NDArray[np.uint8]]:
+def interleave(a: Order, b: Order, seed: int) -> tuple[Order, NDArray[np.uint8]]:
     """Interleave two orders of the same documents by team draft.
 
     Parameters
@@ -74,7 +74,7 @@ def interleaved(a: Order, b: Order, seed: int) -> tuple[Order, NDArray[np.uint8]
     Returns
     -------
     order : ndarray of int64, shape (n_documents,)
-        The interleaved documents, best first; what no reader reaches follows in the order of ``a``.
+        The interleave documents, best first; what no reader reaches follows in the order of ``a``.
     team : ndarray of uint8, shape (n_documents,)
         For each document (not position) who picked it: 0 for a, 1 for b, 255 for nobody.
     """
@@ -146,11 +146,11 @@ class SplitAccount:
             x, self.total = differences(y, side == 1, self.share, self.total, self.sequence.n)
             self.sequence.update(x)
 
-    def interval(self) -> Interval:
+    def interval(self) -> IntervalAnswer:
         """The difference with its interval, cut at what is possible."""
         found = self.sequence
         mean = None if not found.n else min(1.0, max(-1.0, found.mean))
-        return Interval(found.n, mean, max(-1.0, found.low), min(1.0, found.high), found.delta)
+        return IntervalAnswer(found.n, mean, max(-1.0, found.low), min(1.0, found.high), found.delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values from which :meth:`from_dict` continues."""
@@ -158,12 +158,12 @@ class SplitAccount:
         return {"total": self.total, "waiting": waiting, "sequence": self.sequence.to_dict()}
 
     @classmethod
-    def from_dict(cls, share: float, told: dict[str, Any]) -> "SplitAccount":
+    def from_dict(cls, share: float, stored: dict[str, Any]) -> "SplitAccount":
         """The account that :meth:`to_dict` described."""
-        sequence = ConfidenceSequence.from_dict(told["sequence"])
+        sequence = ConfidenceSequence.from_dict(stored["sequence"])
         found = cls(share, sequence.delta)
-        found.sequence, found.total = sequence, told["total"]
-        found.waiting = {number: (side, value) for number, side, value in told["waiting"]}
+        found.sequence, found.total = sequence, stored["total"]
+        found.waiting = {number: (side, value) for number, side, value in stored["waiting"]}
         return found
 
 
@@ -198,13 +198,13 @@ class Experiment:
                 SplitAccount(of.share, of.delta) if of.kind == "split" else RunningMean(of.delta, (-1.0, 1.0))
             )
 
-    def assigned(self, who: str) -> tuple[int, int]:
+    def assign(self, who: str) -> tuple[int, int]:
         """The unit of a split that a user is, as 64 bits, and the side that it sees: always the same."""
         unit = draw(self.request.name, str(self.since), who)
         return unit, int(unit < self.request.share * 2.0**64)
 
     def seed(self, ranking: str) -> int:
-        """The coins of one interleaved ranking."""
+        """The coins of one interleave ranking."""
         return draw(self.request.name, str(self.since), ranking)
 
     def answer(self, measure: str = "measure", learning: bool = False) -> ExperimentAnswer:
@@ -268,18 +268,18 @@ class Experiment:
         return {**kept, "account": self.account.to_dict()}
 
     @classmethod
-    def from_dict(cls, request: ExperimentRequest, told: dict[str, Any]) -> "Experiment":
+    def from_dict(cls, request: ExperimentRequest, stored: dict[str, Any]) -> "Experiment":
         """The experiment that :meth:`to_dict` described."""
-        kept = told["account"]
+        kept = stored["account"]
         account: Any
         if request.kind == "split":
             account = SplitAccount.from_dict(request.share, kept)
         else:
             account = RunningMean(kept["delta"], tuple(kept["span"]), n=kept["n"], total=kept["total"])
-        return cls(request, told["since"], told["running"], told["clicked"], account)
+        return cls(request, stored["since"], stored["running"], stored["clicked"], account)
 
 
-def as_interval(running: RunningMean) -> Interval:
+def as_interval(running: RunningMean) -> IntervalAnswer:
     """A running mean as it is sent."""
     mean = running.mean if running.n else None
-    return Interval(running.n, mean, running.low, running.high, running.delta)
+    return IntervalAnswer(running.n, mean, running.low, running.high, running.delta)

@@ -1,9 +1,9 @@
 """The writer of a service: one thread that commits what came in together, then learns from it.
 
 Requests hand over what they want written and wait for the outcome. The thread takes all that is waiting, writes it in
-one transaction, answers after the commit (which is on the disk by then), and advances the course of the models. A
+one transaction, answers after the commit (which is on the disk by then), and advances the replay of the models. A
 group of sixteen costs one flush of the disk instead of sixteen. A change of models or experiments is a group of its
-own: whether it makes sense is decided inside its transaction, from the course after all events before it.
+own: whether it makes sense is decided inside its transaction, from the replay after all events before it.
 
 Rankings that were shown are written in the same way, but nobody waits for them.
 """
@@ -27,13 +27,13 @@ import numpy as np
 from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
-from rankwise.serve.course import Course, as_stored, stored_matrix
 from rankwise.serve.experiments import SPLIT_UNIT
+from rankwise.serve.replay import Replay, decode_features, encode_features
 from rankwise.serve.statefile import (
     ShownRow,
     StateDamaged,
     StateFile,
-    compacted,
+    compaction_end,
     digest_of,
     fact,
     insert_row,
@@ -58,7 +58,7 @@ _GRADES = 16  # distinct grades of an event up to which it is remembered that a 
 OWN = "rankwise:"
 
 
-class Refused(RankwiseError):  # noqa: N818
+class RequestError(RankwiseError):
     """An event that the log does not take; ``status`` is that of HTTP, ``retry`` whether the same may work later."""
 
     def __init__(self, sentence: str, status: int, retry: bool = False) -> None:
@@ -67,7 +67,7 @@ class Refused(RankwiseError):  # noqa: N818
 
 
 @dataclass(slots=True)
-class Shown:
+class ShownRanking:
     """What a ranking showed: ids, features and positions of its documents, in the order of the request.
 
     ``unit`` is who saw it, as 64 bits, in an experiment that counts the first ranking of each.
@@ -120,7 +120,7 @@ def wake(replies: "Sequence[tuple[LoopReply, Any]]") -> None:
 
 @dataclass(slots=True)
 class Entry:
-    """An event that waits for its commit; ``told`` is its feedback, ``file`` the model file that it brings."""
+    """An event that waits for its commit; ``file`` is the model file that it brings."""
 
     id: str
     kind: str
@@ -128,13 +128,13 @@ class Entry:
     ranking: str | None
     body: bytes
     done: "Future[tuple[int, bool]] | LoopReply"
-    told: Feedback | None = None
+    feedback: Feedback | None = None
     file: bytes | None = None
-    shown: Shown | None = None
+    shown: ShownRanking | None = None
 
 
 @dataclass(slots=True)
-class Work:
+class ThreadCall:
     """Something to be done in the thread that owns the state."""
 
     run: Callable[[], Any]
@@ -165,12 +165,12 @@ class Log:
         window: float = 1_800.0,
         retention: float = 604_800.0,
         snapshot_every: int = 5_000,
-        on_advance: Callable[[Course], None] | None = None,
-        on_shown: Callable[[list[Shown]], None] | None = None,
+        on_advance: Callable[[Replay], None] | None = None,
+        on_shown: Callable[[list[ShownRanking]], None] | None = None,
     ) -> None:
         self.state, self.window, self.retention = state, window, retention
         self.snapshot_every, self.on_advance, self.on_shown = snapshot_every, on_advance, on_shown
-        self.course: Course = Course.at(state.db)
+        self.replay: Replay = Replay.at(state.db)
         self.committed = state.seq
         self.counts = {"new": 0, "duplicate": 0, "refused": 0, "failed": 0, "shown": 0, "unlogged": 0, "commits": 0}
         self.full = False  # whether the last transaction failed
@@ -180,7 +180,7 @@ class Log:
         # Times are those of the system's clock when we began, and go on evenly: a clock that is set ahead or back while
         # we run closes no window too early, keeps none open, and lets nothing be forgotten.
         self._offset = time.time() - time.monotonic()
-        self._waiting: deque[Entry | Shown | Work] = deque()
+        self._waiting: deque[Entry | ShownRanking | ThreadCall] = deque()
         self._wake, self._urgent, self._idle, self._closing = threading.Condition(), False, False, False
         began = self.now()
         self._windows: deque[tuple[float, str]] = deque(
@@ -189,10 +189,10 @@ class Log:
                 "SELECT clicked, ranking FROM outcome WHERE closed IS NULL ORDER BY clicked"
             )
         )
-        self._snapshot_at = sum(one.lists for one in self.course.models.values())
+        self._snapshot_at = sum(one.lists for one in self.replay.models.values())
         self._expired_at, self._learned_at, self._expected, self._hurried = time.monotonic(), 0.0, 0, False
         if on_advance is not None:
-            on_advance(self.course)
+            on_advance(self.replay)
         self._thread = threading.Thread(target=self._run, name="rankwise-log", daemon=True)
         self._thread.start()
 
@@ -202,7 +202,7 @@ class Log:
 
     # ------------------------------------------------------------------------------------------- from requests
 
-    def show(self, shown: Shown) -> bool:
+    def show(self, shown: ShownRanking) -> bool:
         """Write what a ranking showed, soon; False if it cannot be written now."""
         if self.broken is not None or self._closing or len(self._waiting) > _WAITING:
             self.counts["unlogged"] += 1
@@ -213,17 +213,17 @@ class Log:
         return not self.full  # a full disk is tried again with every ranking
 
     def add(self, entry: Entry) -> None:
-        """Write an event; its ``done`` gets (seq, whether it is new) after the commit, or a :class:`Refused`."""
+        """Write an event; its ``done`` gets (seq, whether it is new) after the commit, or a :class:`RequestError`."""
         if self._closing or self.broken is not None or len(self._waiting) > _WAITING:
             why = "is stopping" if self._closing else "cannot write its state" if self.broken else "is overloaded"
-            entry.done.set_exception(Refused(f"the service {why}: try again", 503, retry=True))
+            entry.done.set_exception(RequestError(f"the service {why}: try again", 503, retry=True))
             return
         self._waiting.append(entry)
         self._signal(urgent=True)
 
     def call(self, work: Callable[[], Any]) -> "Future[Any]":
         """Run something in the thread that owns the state."""
-        one = Work(work, Future())
+        one = ThreadCall(work, Future())
         self._waiting.append(one)
         self.hurry()
         if not self._thread.is_alive():
@@ -256,14 +256,14 @@ class Log:
                 with self._wake:
                     if not self._waiting and not self._urgent and not self._closing:
                         self._idle = True
-                        self._wake.wait(_IDLE if self.committed == self.course.seq or self.stuck else _LEARN)
+                        self._wake.wait(_IDLE if self.committed == self.replay.seq or self.stuck else _LEARN)
                         self._idle = False
                     if not self._urgent and self._waiting and not self._closing:
                         self._wake.wait(_LINGER)
                     self._urgent = False
                 self._turn()
                 if self._closing and not self._waiting:
-                    if self.course.seq and not self.full and self.stuck is None:
+                    if self.replay.seq and not self.full and self.stuck is None:
                         self._keep_snapshot("shutdown")
                     return
         except BaseException as error:  # whatever it is, requests must hear of it
@@ -276,8 +276,8 @@ class Log:
         while self._waiting:
             with suppress(IndexError):  # another thread does the same
                 one = self._waiting.popleft()
-                if not isinstance(one, Shown):
-                    one.done.set_exception(Refused("the service cannot write its state", 503, retry=True))
+                if not isinstance(one, ShownRanking):
+                    one.done.set_exception(RequestError("the service cannot write its state", 503, retry=True))
 
     def _gather(self) -> None:
         """Wait a moment for as many events as came the last time: whoever was answered soon has the next one."""
@@ -290,10 +290,10 @@ class Log:
         """One round: write, answer, learn, keep house."""
         if self._expected > 1 and self._waiting:
             self._gather()
-        batch: list[Entry | Shown] = []
+        batch: list[Entry | ShownRanking] = []
         while self._waiting and len(batch) < _TOGETHER:
             one = self._waiting.popleft()
-            if isinstance(one, Work):
+            if isinstance(one, ThreadCall):
                 self._write(batch)
                 batch = []
                 self._do(one)
@@ -313,7 +313,7 @@ class Log:
         self._write(batch)
         self._expected = sum(isinstance(one, Entry) for one in batch)
         due = self._hurried or self._closing or time.monotonic() - self._learned_at >= _LEARN
-        if (self.committed > self.course.seq or self.stuck is not None) and due:
+        if (self.committed > self.replay.seq or self.stuck is not None) and due:
             self._hurried = False
             self._advance()
         if time.monotonic() - self._expired_at > min(600.0, self.retention):
@@ -324,29 +324,29 @@ class Log:
                 logger.warning("old rankings could not be forgotten", exc_info=error)
 
     @staticmethod
-    def _do(one: Work) -> None:
+    def _do(one: ThreadCall) -> None:
         try:
             one.done.set_result(one.run())
         except BaseException as error:
             one.done.set_exception(error)
 
-    def _write(self, batch: "list[Entry | Shown]") -> None:
+    def _write(self, batch: "list[Entry | ShownRanking]") -> None:
         """Commit a batch and answer; a batch that cannot be written is answered so, and nothing of it is kept."""
         if not batch:
             return
-        outcomes: list[tuple[Entry, tuple[int, bool] | Refused]] = []
-        shown = [one for one in batch if isinstance(one, Shown)]
+        outcomes: list[tuple[Entry, tuple[int, bool] | RequestError]] = []
+        shown = [one for one in batch if isinstance(one, ShownRanking)]
         try:
             with self.state.transaction(durable=len(shown) < len(batch)) as db:
                 for one in batch:
-                    if isinstance(one, Shown):
+                    if isinstance(one, ShownRanking):
                         if one.unit is not None and number_unit(db, one):
                             self._await_outcome(db, one.id)
                         insert_shown(db, one)
                     else:
                         outcomes.append((one, self._take(db, one)))
         except (sqlite3.Error, OSError) as error:
-            self._failed(batch, error)
+            self._report_failure(batch, error)
             return
         self.full = False
         self.committed = self.state.seq
@@ -358,7 +358,7 @@ class Log:
             except OSError as error:  # it is committed: only a loss of the tail would not be found
                 logger.warning("the mark of what was acknowledged could not be written: %s", error)
         for entry, outcome in outcomes:
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, RequestError):
                 self.counts["refused"] += entry.body != _BY_WINDOW  # a request may have closed it before
                 if isinstance(entry.done, Future):
                     entry.done.set_exception(outcome)
@@ -370,18 +370,18 @@ class Log:
         if shown and self.on_shown is not None:
             self.on_shown(shown)
 
-    def _failed(self, batch: "list[Entry | Shown]", error: BaseException) -> None:
+    def _report_failure(self, batch: "list[Entry | ShownRanking]", error: BaseException) -> None:
         """Nothing was written, or it is unknown whether: the log is read again, and clients may send again."""
         if not self.full:
             logger.error("a commit failed: %s", error)
         self.full = True
-        sentence = f"the state could not be written ({error}): nothing was recorded, send it again later"
+        sentence = f"the state could not be written ({error}); nothing was recorded: send it again later"
         due = [one.ranking for one in batch if isinstance(one, Entry) and one.body == _BY_WINDOW]
         self._windows.extendleft((self.now() - self.window, str(ranking)) for ranking in reversed(due))
         for one in batch:
             if isinstance(one, Entry):
                 self.counts["failed"] += 1
-                one.done.set_exception(Refused(sentence, 503, retry=True))
+                one.done.set_exception(RequestError(sentence, 503, retry=True))
             else:
                 self.counts["unlogged"] += 1
         try:
@@ -390,22 +390,29 @@ class Log:
         except sqlite3.Error as again:
             logger.error("the log could not be read again: %s", again)
 
-    def _take(self, db: sqlite3.Connection, entry: Entry) -> "tuple[int, bool] | Refused":
+    def _take(self, db: sqlite3.Connection, entry: Entry) -> "tuple[int, bool] | RequestError":
         """Write one event, unless it is there already or cannot be."""
         same = entry.kind, entry.model, entry.ranking, digest_of(entry.body)
         found = db.execute("SELECT seq, kind, model, ranking, digest FROM event WHERE id=?", (entry.id,)).fetchone()
         if found is not None:
             if found[1:] == same:
                 return found[0], False
-            return Refused(f"the event {entry.id!r:.80} is in the log with another content, at {found[0]:,}", 409)
+            return RequestError(
+                f"the event id {entry.id!r:.80} is already in the log, at event {found[0]:,}, with different content",
+                409,
+            )
         if entry.ranking is not None:
             refused = self._check_ranking(db, entry)
             if refused is not None:
                 return refused
         else:
-            if self.stuck is not None or self.course.seq != self.state.seq:
-                return Refused("the models do not learn for now, so nothing can be changed: try again", 503, retry=True)
-            refused = check_change(self.course, entry, self.state.seq, compacted(db))
+            if self.stuck is not None or self.replay.seq != self.state.seq:
+                return RequestError(
+                    "learning has failed and is being retried, so models cannot be changed now: try again",
+                    503,
+                    retry=True,
+                )
+            refused = check_change(self.replay, entry, self.state.seq, compaction_end(db))
             if refused is not None:
                 return refused
         reads = reads_of(db, entry.ranking) if entry.kind in ("grades", "close") else None
@@ -428,94 +435,108 @@ class Log:
         if db.execute("INSERT OR IGNORE INTO outcome VALUES(?,?,NULL)", (ranking, at)).rowcount:
             self._windows.append((at, ranking))
 
-    def _check_ranking(self, db: sqlite3.Connection, entry: Entry) -> Refused | None:
+    def _check_ranking(self, db: sqlite3.Connection, entry: Entry) -> RequestError | None:
         """Why feedback on a ranking cannot be taken, if it cannot."""
         row = db.execute("SELECT closed FROM outcome WHERE ranking=?", (entry.ranking,)).fetchone()
         if row is not None and row[0] is not None:
-            return Refused(f"the ranking {entry.ranking!r:.80} was closed by event {row[0]:,}", 409)
+            return RequestError(f"the ranking {entry.ranking!r:.80} was already closed, by event {row[0]:,}", 409)
         row = db.execute("SELECT ids, model, experiment FROM shown WHERE id=?", (entry.ranking,)).fetchone()
-        brought, told = entry.shown, entry.told
+        brought, feedback = entry.shown, entry.feedback
         if row is None and brought is None:
-            return Refused(
-                f"the ranking {entry.ranking!r:.80} is not known (yet): send the feedback again, or with ids and x",
+            return RequestError(
+                f"the ranking {entry.ranking!r:.80} is not known (yet): send the feedback again, or add ids and x",
                 409,
                 retry=True,
             )
         if row is None and brought is not None:
-            refused = None if told is None else self._check_told(told, brought.ids, [brought.model])
+            refused = None if feedback is None else self._check_feedback(feedback, brought.ids, [brought.model])
             if refused is None:  # what is refused leaves nothing behind
                 insert_shown(db, brought)
             return refused
         ids, models = read_any(row[0]), self._models_of(row[1], row[2])
         return (
-            None if told is None else self._check_brought(db, entry, ids, models) or self._check_told(told, ids, models)
+            None
+            if feedback is None
+            else self._check_brought(db, entry, ids, models) or self._check_feedback(feedback, ids, models)
         )
 
     def _models_of(self, model: str, experiment: str | None) -> list[str]:
         """The models that a ranking is about: the one that showed it first, and those of its experiment."""
-        found = self.course.experiments.get(experiment or "")
+        found = self.replay.experiments.get(experiment or "")
         return [model] if found is None else list(dict.fromkeys([model, found.request.model, found.request.challenger]))
 
-    def _check_told(self, told: Feedback, ids: list[str], models: list[str]) -> Refused | None:
+    def _check_feedback(self, feedback: Feedback, ids: list[str], models: list[str]) -> RequestError | None:
         """Why grades or clicks do not fit a ranking of these documents, if they do not."""
-        if isinstance(told.grades, list) and len(told.grades) != len(ids):
-            return Refused(f"the ranking has {len(ids):,} documents: found {len(told.grades):,} grades", 422)
-        named = told.grades if isinstance(told.grades, dict) else told.clicks
+        if isinstance(feedback.grades, list) and len(feedback.grades) != len(ids):
+            return RequestError(
+                f"grades must have one value for each of the {len(ids):,} documents of the ranking, got "
+                f"{len(feedback.grades):,}",
+                422,
+            )
+        named = feedback.grades if isinstance(feedback.grades, dict) else feedback.clicks
         if named:
             known = set(ids)
             for id in named:
                 if id not in known:
-                    return Refused(f"the ranking has no document {id!r:.80}", 422)
-        labels = told.grades.values() if isinstance(told.grades, dict) else told.grades or ([1.0] if named else [])
-        rankers = [self.course.models[name].ranker for name in models if name in self.course.models]
+                    return RequestError(f"the ranking has no document {id!r:.80}", 422)
+        labels = (
+            feedback.grades.values()
+            if isinstance(feedback.grades, dict)
+            else feedback.grades or ([1.0] if named else [])
+        )
+        rankers = [self.replay.models[name].ranker for name in models if name in self.replay.models]
         distinct = tuple(sorted(set(labels)))
         look = label_problem if len(distinct) <= _GRADES else label_problem.__wrapped__
         for measure in {one._measure() for one in rankers}:
             why = look(measure, distinct)
             if why is not None:
-                return Refused(f"the grades do not fit {measure.title}: {why}", 422)
+                return RequestError(f"the grades are not valid for {measure.title}: {why}", 422)
         return None
 
     @staticmethod
-    def _check_brought(db: sqlite3.Connection, entry: Entry, ids: list[str], models: list[str]) -> Refused | None:
+    def _check_brought(db: sqlite3.Connection, entry: Entry, ids: list[str], models: list[str]) -> RequestError | None:
         """Why feedback is about something else than what its ranking showed, if it is."""
-        told, brought = entry.told, entry.shown
-        if told is not None and told.model is not None and told.model not in models:
-            return Refused(f"the ranking {entry.ranking!r:.80} was shown by {models[0]!r}, got {told.model!r}", 409)
+        feedback, brought = entry.feedback, entry.shown
+        if feedback is not None and feedback.model is not None and feedback.model not in models:
+            return RequestError(
+                f"the feedback must name the model that showed {entry.ranking!r:.80}, {models[0]!r}, got "
+                f"{feedback.model!r}",
+                409,
+            )
         if brought is None:
             return None
         row_of = {id: row for row, id in enumerate(ids)}
         rows = [row_of.get(id, -1) for id in brought.ids]
         same = len(rows) == len(ids) and -1 not in rows
-        if same and told is not None and isinstance(told.grades, list):
+        if same and feedback is not None and isinstance(feedback.grades, list):
             same = brought.ids == ids  # grades without ids follow the order of the request
         if same:
             wide, x = db.execute("SELECT wide, x FROM shown WHERE id=?", (entry.ranking,)).fetchone()
-            shown, given = stored_matrix(x, wide)[rows], np.asarray(brought.X, dtype=np.float64)
+            shown, given = decode_features(x, wide)[rows], np.asarray(brought.X, dtype=np.float64)
             same = shown.shape == given.shape and np.array_equal(shown, given, equal_nan=True)
         if same:
             return None
-        return Refused(
-            f"the ranking {entry.ranking!r:.80} showed other documents than the ids and x of this feedback: send what "
-            "was ranked, in the same order, or leave out ids and x",
+        return RequestError(
+            f"the ranking {entry.ranking!r:.80} showed documents other than the ids and x of this feedback: send "
+            "what was ranked, in the same order, or leave out ids and x",
             409,
         )
 
     def _advance(self) -> None:
         """Learn from what was committed, and publish; what fails is tried again from the last snapshot."""
         since = time.monotonic() - self._learned_at
-        if self.committed == self.course.seq and self.stuck is None:
+        if self.committed == self.replay.seq and self.stuck is None:
             return
         if self.stuck is not None and since < self._again:
             return
         self._learned_at = time.monotonic()
         try:
             if self.stuck is None:
-                self.course.advance(self.state.db, self.committed)
+                self.replay.advance(self.state.db, self.committed)
             else:  # nobody knows how far the failed attempt came
-                self.course = Course.at(self.state.db, self.committed)
+                self.replay = Replay.at(self.state.db, self.committed)
             if self.on_advance is not None:
-                self.on_advance(self.course)
+                self.on_advance(self.replay)
         except StateDamaged:
             raise
         except Exception as error:
@@ -524,21 +545,21 @@ class Log:
             self.stuck = error
             return
         self.stuck = None
-        lists = sum(one.lists for one in self.course.models.values())
+        lists = sum(one.lists for one in self.replay.models.values())
         if lists - self._snapshot_at >= max(self.snapshot_every, self._snapshot_at // 5):
             self._keep_snapshot("")
 
     def _keep_snapshot(self, note: str) -> None:
         """Keep a snapshot; without one a restart only takes longer."""
-        self._snapshot_at = sum(one.lists for one in self.course.models.values())
+        self._snapshot_at = sum(one.lists for one in self.replay.models.values())
         try:
-            self.course.snapshot(self.state, note, self.now())
+            self.replay.snapshot(self.state, note, self.now())
             forget_snapshots(self.state)
         except Exception as error:
             logger.warning("a snapshot could not be kept: %s", error)
 
 
-def number_unit(db: sqlite3.Connection, one: Shown) -> bool:
+def number_unit(db: sqlite3.Connection, one: ShownRanking) -> bool:
     """Number a unit that an experiment shows its first ranking; False if it was shown one before.
 
     A unit takes one row of about 15 bytes. The ranking keeps the number, so a replay needs no memory of units.
@@ -566,51 +587,57 @@ def label_problem(measure: Measure, labels: tuple[float, ...]) -> str | None:
     return None
 
 
-def insert_shown(db: sqlite3.Connection, one: Shown) -> None:
+def insert_shown(db: sqlite3.Connection, one: ShownRanking) -> None:
     """Write what a ranking showed."""
-    wide, x = as_stored(one.X)
+    wide, x = encode_features(one.X)
     place = np.asarray(one.place, np.int32).tobytes()
     ids = encode(one.ids)
     about = one.id, one.model, one.version, one.at
     insert_row(db, ShownRow(*about, len(one.ids), ids, wide, x, place, one.experiment, one.teams))
 
 
-def check_change(course: Course, entry: Entry, last: int, compacted: int) -> Refused | None:
+def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> RequestError | None:
     """Why a change of models or experiments cannot be made after all events before it, if it cannot."""
-    told = read_any(entry.body)
+    body = read_any(entry.body)
     if entry.kind in ("promote", "rollback", "freeze", "thaw"):
-        served = course.models.get(entry.model)
+        served = replay.models.get(entry.model)
         if served is None:
-            return Refused(f"there is no model {entry.model!r}", 404)
-        version = told.get("version")
+            return RequestError(f"there is no model {entry.model!r}", 404)
+        version = body.get("version")
         if entry.kind == "rollback" and version is None:
-            return Refused("a rollback needs the version to go back to", 422)
+            return RequestError("a rollback requires the version to go back to", 422)
         if version is not None and not max(served.since, compacted) <= version <= last:
             first = max(served.since, compacted)
-            return Refused(f"{entry.model!r} has versions {first:,} to {last:,}: found {version:,}", 422)
+            return RequestError(
+                f"the version of {entry.model!r} must be between {first:,} and {last:,}, got {version:,}", 422
+            )
         if version is not None and entry.file is None and entry.kind in ("promote", "rollback"):
-            return Refused(f"version {version:,} of {entry.model!r} could not be rebuilt: try again", 503, retry=True)
+            return RequestError(
+                f"version {version:,} of {entry.model!r} could not be rebuilt: try again", 503, retry=True
+            )
     elif entry.kind == "model":
-        busy, served = _experiments_of(course, entry.model), course.models.get(entry.model)
-        if busy and served is not None and served.ranker.n_features_in_ != told["features"]:
-            return Refused(f"{entry.model!r} takes part in {busy[0]!r}: its features cannot change now", 409)
+        busy, served = _experiments_of(replay, entry.model), replay.models.get(entry.model)
+        if busy and served is not None and served.ranker.n_features_in_ != body["features"]:
+            return RequestError(
+                f"{entry.model!r} takes part in {busy[0]!r}: its number of features cannot change now", 409
+            )
     elif entry.kind == "experiment":
-        one, two = (course.models.get(told[side]) for side in ("model", "challenger"))
+        one, two = (replay.models.get(body[side]) for side in ("model", "challenger"))
         if one is None or two is None or one is two:
-            return Refused("an experiment is between two models that are there", 422)
+            return RequestError("an experiment requires two different models of this service", 422)
         if one.ranker.n_features_in_ != two.ranker.n_features_in_:
-            return Refused("both models of an experiment have the same features", 422)
-        if told["name"] in course.experiments:
-            return Refused(f"there is an experiment {told['name']!r} already", 409)
-        busy = _experiments_of(course, told["model"])
+            return RequestError("both models of an experiment must have the same number of features", 422)
+        if body["name"] in replay.experiments:
+            return RequestError(f"the experiment {body['name']!r} already exists", 409)
+        busy = _experiments_of(replay, body["model"])
         if busy:
-            return Refused(f"{told['model']!r} takes part in {busy[0]!r}: stop that first", 409)
-    elif entry.kind == "stop" and told["name"] not in course.experiments:
-        return Refused(f"there is no experiment {told['name']!r}", 404)
+            return RequestError(f"{body['model']!r} takes part in {busy[0]!r}: stop that experiment first", 409)
+    elif entry.kind == "stop" and body["name"] not in replay.experiments:
+        return RequestError(f"there is no experiment {body['name']!r}", 404)
     return None
 
 
-def _experiments_of(course: Course, name: str) -> list[str]:
+def _experiments_of(replay: Replay, name: str) -> list[str]:
     """The experiments that a model takes part in."""
-    running = [one.request for one in course.experiments.values() if one.running]
+    running = [one.request for one in replay.experiments.values() if one.running]
     return [one.name for one in running if name in (one.model, one.challenger)]

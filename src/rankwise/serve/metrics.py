@@ -85,7 +85,7 @@ class _Gauges:
         yield shown
         yield core.CounterMetricFamily("rankwise_commits", "Transactions", value=log.counts["commits"])
         yield core.GaugeMetricFamily("rankwise_seq", "The last event", value=log.committed)
-        yield core.GaugeMetricFamily("rankwise_lag_events", "Events not learned yet", log.committed - log.course.seq)
+        yield core.GaugeMetricFamily("rankwise_lag_events", "Events not learned yet", log.committed - log.replay.seq)
         yield core.GaugeMetricFamily("rankwise_up_seconds", "Time since the start", value=time.time() - service.began)
         yield core.GaugeMetricFamily("rankwise_alarms", "Alarms that ring", value=len(service.alarms()))
         families = {

@@ -19,7 +19,7 @@ import numpy as np
 from rankwise._extras import require
 from rankwise._version import __version__
 from rankwise.serve import structs
-from rankwise.serve.log import LoopReply, Refused
+from rankwise.serve.log import LoopReply, RequestError
 from rankwise.serve.metrics import Metrics
 from rankwise.serve.service import Service, answer_of
 from rankwise.serve.tokens import Caller
@@ -34,7 +34,7 @@ _LINES = 1_000  # rankings of one NDJSON body
 _SMALL, _SMALL_BINARY = 64 << 10, 256 << 10
 
 
-class Ask(NamedTuple):
+class Request(NamedTuple):
     """A request whose token and body were checked."""
 
     path: dict[str, str]
@@ -58,7 +58,7 @@ class Operation(NamedTuple):
     method: str
     path: str
     scope: str | None
-    run: Callable[["Api", Ask], Awaitable[Answer]]
+    run: Callable[["Api", Request], Awaitable[Answer]]
     answer: Any
     body: Any = None
     query: tuple[str, ...] = ()
@@ -75,41 +75,47 @@ class Api:
     def __init__(self, service: Service, metrics: Metrics) -> None:
         self.service, self.metrics = service, metrics
 
-    async def rank(self, ask: Ask) -> Answer:
+    async def rank(self, request: Request) -> Answer:
         """Rank the documents of one query, or of one on every line of NDJSON."""
-        if ask.kind == NDJSON:
-            lines = [line for line in ask.body.split(b"\n") if line.strip()]
+        if request.kind == NDJSON:
+            lines = [line for line in request.body.split(b"\n") if line.strip()]
             if len(lines) > _LINES:
-                raise Refused(f"a body must have at most {_LINES:,} rankings, got {len(lines):,}", 413)
-            requests = await asyncio.to_thread(lambda: [structs.read_rank(line) for line in lines])
-            await self._until(requests, ask)
-            return Answer(await asyncio.to_thread(self._ranked_lines, requests), kind=NDJSON)
+                raise RequestError(f"a body must have at most {_LINES:,} rankings, got {len(lines):,}", 413)
+            queries = await asyncio.to_thread(lambda: [structs.read_rank(line) for line in lines])
+            await self._until(queries, request)
+            return Answer(await asyncio.to_thread(self._rank_lines, queries), kind=NDJSON)
         X = None
-        if ask.kind in (BINARY, OCTETS):
-            end = ask.body.find(b"\n")
+        if request.kind in (BINARY, OCTETS):
+            end = request.body.find(b"\n")
             if end < 0:
-                raise Refused("a binary body is a line of JSON and then the features as little-endian float32", 400)
-            request, raw = structs.read_rank(ask.body[:end]), ask.body[end + 1 :]
-            documents = len(request.ids or ())
+                raise RequestError(
+                    "a binary body must be a line of JSON followed by the features as little-endian float32", 400
+                )
+            query, raw = structs.read_rank(request.body[:end]), request.body[end + 1 :]
+            documents = len(query.ids or ())
             if documents == 0 or len(raw) % (4 * documents):
-                raise Refused(f"{len(raw):,} bytes are no float32 features of {documents:,} ids", 422)
+                raise RequestError(
+                    f"the features must be float32 values, the same number for each of the {documents:,} ids, got "
+                    f"{len(raw):,} bytes",
+                    422,
+                )
             X = np.frombuffer(raw, "<f4").reshape(documents, -1)  # of bytes of its own, which nobody changes
             X = X.astype(np.float32, copy=False)  # where numbers end with their largest byte
         else:
-            request = await self._apart(structs.read_rank, ask.body, when=len(ask.body) > _SMALL)
-        await self._until([request], ask)
-        slow = len(ask.body) > (_SMALL if X is None else _SMALL_BINARY) or request.explain
-        slow = slow or not self.service.model(request.model).scorer.is_compiled
-        return Answer(await self._apart(lambda: structs.encode(self.service.rank(request, X)), when=slow))
+            query = await self._apart(structs.read_rank, request.body, when=len(request.body) > _SMALL)
+        await self._until([query], request)
+        slow = len(request.body) > (_SMALL if X is None else _SMALL_BINARY) or query.explain
+        slow = slow or not self.service.model(query.model).scorer.is_compiled
+        return Answer(await self._apart(lambda: structs.encode(self.service.rank(query, X)), when=slow))
 
-    async def _until(self, requests: list[structs.RankRequest], ask: Ask) -> None:
-        """Wait for the last event that any of the requests wants to have been learned."""
-        default = _whole(ask.query, "min_seq") if "min_seq" in ask.query else 0
-        seq = max((default if one.min_seq is None else one.min_seq for one in requests), default=0)
+    async def _until(self, queries: list[structs.RankRequest], request: Request) -> None:
+        """Wait for the last event that any of the queries wants to have been learned."""
+        default = _whole(request.query, "min_seq") if "min_seq" in request.query else 0
+        seq = max((default if one.min_seq is None else one.min_seq for one in queries), default=0)
         if seq:
             await self.service.wait_for(seq)
 
-    def _ranked_lines(self, requests: list[structs.RankRequest]) -> bytes:
+    def _rank_lines(self, requests: list[structs.RankRequest]) -> bytes:
         """The answers to several requests, one on each line; together they explain no more than one may."""
         found, explained = [], 0
         for request in requests:
@@ -117,7 +123,7 @@ class Api:
             if request.explain:
                 explained += sum(len(item.adds or ()) for item in answer.items)
                 if explained > self.service.limits.explained:
-                    raise Refused(
+                    raise RequestError(
                         f"an explained answer must have at most {self.service.limits.explained:,} contributions, got "
                         "more: explain fewer rankings in one request",
                         413,
@@ -130,103 +136,103 @@ class Api:
         """Do some work, in a thread if it takes long: the event loop has other requests to answer."""
         return await asyncio.to_thread(work, *args) if when else work(*args)
 
-    async def feedback(self, ask: Ask) -> Answer:
+    async def feedback(self, request: Request) -> Answer:
         """Record what became of rankings: one event, an array, or one on every line of NDJSON."""
-        large, many = len(ask.body) > _SMALL, True
-        if ask.kind == NDJSON:
-            lines = [line for line in ask.body.split(b"\n") if line.strip()]
+        large, many = len(request.body) > _SMALL, True
+        if request.kind == NDJSON:
+            lines = [line for line in request.body.split(b"\n") if line.strip()]
             if len(lines) > structs.MOST_EVENTS:
-                raise Refused(f"a body must have at most {structs.MOST_EVENTS:,} events, got {len(lines):,}", 413)
-            told = await self._apart(lambda: [structs.read_feedback(line) for line in lines], when=large)
-        elif ask.body.lstrip()[:1] == b"[":
-            told = await self._apart(structs.read_many_feedback, ask.body, when=large)
+                raise RequestError(f"a body must have at most {structs.MOST_EVENTS:,} events, got {len(lines):,}", 413)
+            events = await self._apart(lambda: [structs.read_feedback(line) for line in lines], when=large)
+        elif request.body.lstrip()[:1] == b"[":
+            events = await self._apart(structs.read_many_feedback, request.body, when=large)
         else:
-            told, many = [await self._apart(structs.read_feedback, ask.body, when=large)], False
-        replies = [LoopReply() for _ in told]
+            events, many = [await self._apart(structs.read_feedback, request.body, when=large)], False
+        replies = [LoopReply() for _ in events]
 
         def record() -> None:
-            for one, reply in zip(told, replies, strict=True):
+            for one, reply in zip(events, replies, strict=True):
                 self.service.record(one, reply)
 
         # features that an event brings are scored
-        await self._apart(record, when=large or any(one.ids is not None for one in told))
+        await self._apart(record, when=large or any(one.ids is not None for one in events))
         if not many:
             return Answer(structs.encode(structs.FeedbackAnswer(*await self._in_time(replies[0].future))))
         outcomes = await self._in_time(asyncio.gather(*(one.future for one in replies), return_exceptions=True))
-        found = [structs.encode(answer_of(each, one.id)) for one, each in zip(told, outcomes, strict=True)]
-        if ask.kind == NDJSON:
+        found = [structs.encode(answer_of(each, one.id)) for one, each in zip(events, outcomes, strict=True)]
+        if request.kind == NDJSON:
             return Answer(b"\n".join(found) + b"\n", kind=NDJSON)
         return Answer(b"[" + b",".join(found) + b"]")
 
-    async def close(self, ask: Ask) -> Answer:
+    async def close(self, request: Request) -> Answer:
         """End the clicks of a ranking: it is learned now and not at the end of its window."""
-        told = structs.read_close(ask.body or b"{}")
-        return await self._change(self.service.close_ranking(ask.path["ranking"], told.id))
+        body = structs.read_close(request.body or b"{}")
+        return await self._change(self.service.close_ranking(request.path["ranking"], body.id))
 
-    async def models(self, ask: Ask) -> Answer:
+    async def models(self, request: Request) -> Answer:
         """All models."""
         return Answer(structs.encode([self.service.describe(name) for name in self.service.view.models]))
 
-    async def model(self, ask: Ask) -> Answer:
+    async def model(self, request: Request) -> Answer:
         """One model."""
-        return Answer(structs.encode(self.service.describe(ask.path["name"])))
+        return Answer(structs.encode(self.service.describe(request.path["name"])))
 
-    async def upload(self, ask: Ask) -> Answer:
+    async def upload(self, request: Request) -> Answer:
         """Add a model, or give it a new file: the body is what ``save`` wrote."""
-        name = structs.read_name(structs.encode(ask.path["name"]))
-        done = await asyncio.to_thread(self.service.register, name, ask.body, ask.query.get("id"))
+        name = structs.read_name(structs.encode(request.path["name"]))
+        done = await asyncio.to_thread(self.service.register, name, request.body, request.query.get("id"))
         return await self._change(done)
 
-    async def versions(self, ask: Ask) -> Answer:
-        """The recorded versions of a model; every event is a version, and these are remade at once."""
-        return Answer(structs.encode(await self._committed(self.service.versions(ask.path["name"]))))
+    async def versions(self, request: Request) -> Answer:
+        """The recorded versions of a model; every event is a version, and these are rebuilt at once."""
+        return Answer(structs.encode(await self._wait_for_commit(self.service.versions(request.path["name"]))))
 
-    async def promote(self, ask: Ask) -> Answer:
+    async def promote(self, request: Request) -> Answer:
         """Publish a version of a model (None: follow the newest), and make the model the default."""
-        return await self._event("promote", ask)
+        return await self._event("promote", request)
 
-    async def rollback(self, ask: Ask) -> Answer:
-        """Go back to a version, and learn no more until the model is thawed."""
-        return await self._event("rollback", ask)
+    async def rollback(self, request: Request) -> Answer:
+        """Go back to a version, and pause learning until the model is thawed."""
+        return await self._event("rollback", request)
 
-    async def freeze(self, ask: Ask) -> Answer:
-        """Learn no more; feedback is recorded as before."""
-        return await self._event("freeze", ask)
+    async def freeze(self, request: Request) -> Answer:
+        """Pause learning; feedback is still recorded."""
+        return await self._event("freeze", request)
 
-    async def thaw(self, ask: Ask) -> Answer:
-        """Learn again, from the next event on."""
-        return await self._event("thaw", ask)
+    async def thaw(self, request: Request) -> Answer:
+        """Resume learning, from the next event on."""
+        return await self._event("thaw", request)
 
-    async def _event(self, kind: str, ask: Ask) -> Answer:
+    async def _event(self, kind: str, request: Request) -> Answer:
         """One event about a model."""
-        told = structs.read_change(ask.body or b"{}")
-        body = {"version": told.version, "note": told.note}
-        return await self._change(self.service.change(kind, ask.path["name"], body, told.id))
+        change = structs.read_change(request.body or b"{}")
+        body = {"version": change.version, "note": change.note}
+        return await self._change(self.service.change(kind, request.path["name"], body, change.id))
 
-    async def ledger(self, ask: Ask) -> Answer:
+    async def ledger(self, request: Request) -> Answer:
         """Loss, mistakes and measure of a run so far, with the bounds that apply."""
-        gamma, delta = _number(ask.query, "gamma", 1e9), _number(ask.query, "delta", 1.0)
-        found = self.service.ledger(ask.query.get("model"), 0.05 if delta is None else delta, gamma)
+        gamma, delta = _number(request.query, "gamma", 1e9), _number(request.query, "delta", 1.0)
+        found = self.service.ledger(request.query.get("model"), 0.05 if delta is None else delta, gamma)
         return Answer(structs.encode(found))
 
-    async def certificate(self, ask: Ask) -> Answer:
+    async def certificate(self, request: Request) -> Answer:
         """What is guaranteed about what a model has shown, simultaneously at all times."""
-        return Answer(structs.encode(self.service.certificate(ask.query.get("model"))))
+        return Answer(structs.encode(self.service.certificate(request.query.get("model"))))
 
-    async def experiments(self, ask: Ask) -> Answer:
+    async def experiments(self, request: Request) -> Answer:
         """All experiments with their read-outs."""
         return Answer(structs.encode(self.service.experiments()))
 
-    async def experiment(self, ask: Ask) -> Answer:
+    async def experiment(self, request: Request) -> Answer:
         """Begin an experiment between two models."""
-        return await self._change(self.service.experiment(structs.read_experiment(ask.body)))
+        return await self._change(self.service.experiment(structs.read_experiment(request.body)))
 
-    async def stop(self, ask: Ask) -> Answer:
+    async def stop(self, request: Request) -> Answer:
         """End an experiment; its read-out stays."""
-        told = structs.read_change(ask.body or b"{}")
-        return await self._change(self.service.change("stop", "", {"name": ask.path["name"]}, told.id))
+        body = structs.read_change(request.body or b"{}")
+        return await self._change(self.service.change("stop", "", {"name": request.path["name"]}, body.id))
 
-    async def status(self, ask: Ask) -> Answer:
+    async def status(self, request: Request) -> Answer:
         """Everything that the status page draws."""
         return Answer(structs.encode(self.status_of()))
 
@@ -237,7 +243,7 @@ class Api:
             "at": time.time(),
             "up": time.time() - service.began,
             "seq": service.log.committed,
-            "lag": service.log.committed - service.log.course.seq,
+            "lag": service.log.committed - service.log.replay.seq,
             "counts": service.log.counts,
             "requests": self.metrics.requests(),
             "latency": {route: self.metrics.latency(route) for route in list(self.metrics.recent)},
@@ -254,37 +260,37 @@ class Api:
             "experiments": service.experiments(),
         }
 
-    async def health(self, ask: Ask) -> Answer:
+    async def health(self, request: Request) -> Answer:
         """Whether the process answers."""
         return Answer(b'{"status":"ok"}')
 
-    async def ready(self, ask: Ask) -> Answer:
+    async def ready(self, request: Request) -> Answer:
         """Whether there is a model, and the state can be written."""
         log = self.service.log
         if log.broken is not None or log.full or not self.service.view.models:
-            raise Refused("not ready: there is no model, or the state cannot be written", 503, retry=True)
+            raise RequestError("not ready: there is no model, or the state cannot be written", 503, retry=True)
         return Answer(b'{"status":"ready"}')
 
-    async def metrics_text(self, ask: Ask) -> Answer:
+    async def metrics_text(self, request: Request) -> Answer:
         """Metrics for Prometheus."""
         return Answer(self.metrics.text(), kind="text/plain; version=0.0.4; charset=utf-8")
 
-    async def openapi(self, ask: Ask) -> Answer:
+    async def openapi(self, request: Request) -> Answer:
         """This description."""
         return Answer(_description())
 
-    async def page(self, ask: Ask) -> Answer:
+    async def page(self, request: Request) -> Answer:
         """The status page."""
         return Answer(files("rankwise.serve").joinpath("status.html").read_bytes(), kind="text/html; charset=utf-8")
 
     # ------------------------------------------------------------------------------------------- waiting
 
     async def _change(self, done: "Future[tuple[int, bool]]") -> Answer:
-        found = structs.ChangeAnswer(*await self._committed(done))
+        found = structs.ChangeAnswer(*await self._wait_for_commit(done))
         await self.service.wait_for(found.seq)
         return Answer(structs.encode(found))
 
-    async def _committed(self, done: "Future[Any]") -> Any:
+    async def _wait_for_commit(self, done: "Future[Any]") -> Any:
         return await self._in_time(asyncio.wrap_future(done))
 
     async def _in_time(self, waiting: "asyncio.Future[Any]") -> Any:
@@ -292,12 +298,14 @@ class Api:
             async with asyncio.timeout(self.service.limits.wait):
                 return await waiting
         except TimeoutError:
-            raise Refused("the commit takes long, its outcome is not known: send the same again", 503, True) from None
+            raise RequestError(
+                "the commit is taking too long and its outcome is unknown: send the same request again", 503, True
+            ) from None
 
 
 def _whole(query: dict[str, str], name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", query[name]):
-        raise Refused(f"{name} must be a whole number, got {query[name]!r:.40}", 422)
+        raise RequestError(f"{name} must be a whole number, got {query[name]!r:.40}", 422)
     return int(query[name])
 
 
@@ -307,7 +315,7 @@ def _number(query: dict[str, str], name: str, below: float) -> float | None:
     except ValueError:
         value = float("nan")
     if value is not None and not 0 < value < below:
-        raise Refused(f"{name} must be a number above 0 and below {below:g}, got {query[name]!r:.40}", 422)
+        raise RequestError(f"{name} must be a number above 0 and below {below:g}, got {query[name]!r:.40}", 422)
     return value
 
 
@@ -362,7 +370,7 @@ _REFUSALS = ("400", "401", "403", "404", "405", "408", "409", "413", "415", "422
 
 @cache
 def _description() -> bytes:
-    """The description as it is sent: anybody may ask for it, so it is made once."""
+    """The description as it is sent: anybody may request for it, so it is made once."""
     return json.dumps(description(OPERATIONS)).encode()
 
 
@@ -437,7 +445,7 @@ def _operation(one: Any, known: dict[str, Any]) -> dict[str, Any]:
             "200": {"description": "Done.", "content": {kind: {"schema": answer}}},
             **{
                 status: {
-                    "description": "Refused; the body says why.",
+                    "description": "RequestError; the body says why.",
                     "content": {"application/problem+json": {"schema": known[repr(structs.Problem)]}},
                 }
                 for status in _REFUSALS

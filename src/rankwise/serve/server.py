@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,7 @@ _STALLED = 10.0  # seconds in which a client that has an answer to read must rea
 _CONNECTIONS = 1_000
 
 
-class _Bounded(asyncio.Protocol):
+class _Bounded(asyncio.Protocol, ABC):
     """Bounds what uvicorn's protocols leave open: the time that headers take, and clients that read no answers."""
 
     loop: asyncio.AbstractEventLoop
@@ -38,9 +39,9 @@ class _Bounded(asyncio.Protocol):
     _watch: asyncio.TimerHandle | None = None
     _unsent = 0
 
+    @abstractmethod
     def _in_headers(self) -> bool:
         """Whether a request has begun whose headers are not complete."""
-        raise NotImplementedError
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a request."""
@@ -98,7 +99,7 @@ class BoundedH11(_Bounded, H11Protocol):
         super().handle_events()
 
 
-def bounded_httptools() -> type[asyncio.Protocol]:
+def make_httptools_protocol() -> type[asyncio.Protocol]:
     """HTTP/1.1 by httptools, with a bound on the size of headers."""
     require("httptools")
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -136,7 +137,7 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """A record as a line."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -144,8 +145,8 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            told["trace"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
 
 
 def log_in_json(level: int = logging.INFO) -> None:
@@ -179,13 +180,13 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
     """
     if app.tokens is None and not is_loopback(host):
         raise RankwiseError(
-            f"{host} can be reached from other machines: give --tokens, or serve on 127.0.0.1 behind a proxy"
+            f"other machines can reach {host}, which requires --tokens; or serve on 127.0.0.1 behind a proxy"
         )
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=BoundedH11 if http == "h11" else bounded_httptools(),
+        http=BoundedH11 if http == "h11" else make_httptools_protocol(),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -200,8 +201,8 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
 
 
 async def serve(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
-    """Run a server in the main thread until it is told to stop; SIGHUP reads the tokens again."""
-    listening = _listening(server.config.host, server.config.port)
+    """Run a server in the main thread until it is fields to stop; SIGHUP reads the tokens again."""
+    listening = _listen(server.config.host, server.config.port)
     # uvicorn sends itself SIGTERM again after its clean end, which would keep the caller from ending cleanly, too
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
@@ -218,7 +219,7 @@ async def serve(server: Any, app: App, on_start: Callable[[str], None] | None = 
         signal.signal(signal.SIGTERM, before)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     """A socket that listens; uvicorn's own way to say that a port is taken is a traceback."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -240,11 +241,11 @@ def address_of(server: Any) -> str:
 
 
 def _reload(app: App) -> None:
-    """Read the tokens again; a malformed file leaves them as they were."""
+    """Read the tokens again; a malformed file changes nothing."""
     logger = logging.getLogger("rankwise.serve")
     try:
         if app.tokens is not None:
             app.tokens.reload()
-            logger.info("tokens were read again")
+            logger.info("the tokens were reloaded")
     except (RankwiseError, OSError) as error:
-        logger.error("the tokens stay as they were: %s", error)
+        logger.error("the tokens are unchanged: %s", error)

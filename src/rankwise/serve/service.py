@@ -29,10 +29,10 @@ from rankwise.guarantees.holdout.sequences import anytime_radius
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.scorer import Scorer
-from rankwise.serve.course import Course, Served, file_at, ranker_of_bytes
 from rankwise.serve.drift import Drift
-from rankwise.serve.experiments import Experiment, as_interval, interleaved
-from rankwise.serve.log import OWN, Entry, Log, LoopReply, Refused, Shown
+from rankwise.serve.experiments import Experiment, as_interval, interleave
+from rankwise.serve.log import OWN, Entry, Log, LoopReply, RequestError, ShownRanking
+from rankwise.serve.replay import Replay, Served, file_at, ranker_of_bytes
 from rankwise.serve.statefile import StateFile, file_digest, open_to_read
 from rankwise.serve.structs import (
     LONGEST_ID,
@@ -76,7 +76,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """What a request may ask for.
 
     Parameters
@@ -123,7 +123,7 @@ class Service:
         Seconds after the first click at which a ranking is closed.
     retention : float, default=604800.0
         Seconds after which rankings without feedback are forgotten.
-    limits : Limits, default=Limits()
+    limits : RequestLimits, default=RequestLimits()
         What a request may ask for.
     floor : float, default=None
         The measure that was promised, by a certificate for example: an alarm rings when what is shown is provably
@@ -151,12 +151,12 @@ class Service:
         *,
         window: float = 1_800.0,
         retention: float = 604_800.0,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         floor: float | None = None,
         accept_loss: bool = False,
         snapshot_every: int = 5_000,
     ) -> None:
-        self.limits, self.floor, self._stopping = limits or Limits(), floor, False
+        self.limits, self.floor, self._stopping = limits or RequestLimits(), floor, False
         self.view, self.began = _View(), time.time()
         self.curves: dict[str, list[tuple[float, ...]]] = {}
         self._scorers: dict[str, tuple[Ranker, Scorer]] = {}
@@ -189,7 +189,7 @@ class Service:
 
     def _register_once(self, name: str, data: bytes) -> None:
         """Register a model file, unless the state knows the name: with another file that is refused."""
-        served = self.log.course.models.get(name)
+        served = self.log.replay.models.get(name)
         if served is None:
             self.register(name, data).result()
             self.log.call(lambda: None).result()
@@ -199,8 +199,8 @@ class Service:
         ).result()
         if reads.hex() != file_digest(data):
             raise RankwiseError(
-                f"{self.state.path} has another model under the name {name!r}: give --name for a model beside it, or "
-                f"replace it by POST /v1/models/{name} on the running service"
+                f"{self.state.path} already has another model named {name!r}: choose another name with --name, or "
+                f"replace it with POST /v1/models/{name} on the running service"
             )
 
     def close(self) -> None:
@@ -214,24 +214,24 @@ class Service:
 
     # ------------------------------------------------------------------------------------------- publishing
 
-    def _publish(self, course: Course) -> None:
+    def _publish(self, replay: Replay) -> None:
         """Replace what requests see; runs in the thread of the log."""
         models = {}
-        for name, served in course.models.items():
-            version, ranker = (course.seq, served.ranker) if served.pinned is None else served.pinned
-            models[name] = self._published(name, version, ranker)
+        for name, served in replay.models.items():
+            version, ranker = (replay.seq, served.ranker) if served.pinned is None else served.pinned
+            models[name] = self._publish_model(name, version, ranker)
             curve = self.curves.setdefault(name, [])
             one = served.running
             if one.n and (not curve or curve[-1][1] < one.n):
-                curve.append((course.seq, one.n, one.mean, one.low, one.high))
+                curve.append((replay.seq, one.n, one.mean, one.low, one.high))
                 if len(curve) > _CURVE:
                     del curve[1:-1:2]
-        running = {one.request.model: one for one in course.experiments.values() if one.running}
-        self.view = _View(course.seq, course.default, models, running)
+        running = {one.request.model: one for one in replay.experiments.values() if one.running}
+        self.view = _View(replay.seq, replay.default, models, running)
         for loop, event in list(self._watchers):
             loop.call_soon_threadsafe(event.set)
 
-    def _published(self, name: str, version: int, ranker: Ranker) -> Published:
+    def _publish_model(self, name: str, version: int, ranker: Ranker) -> Published:
         kept = self._scorers.get(name)
         if kept is not None and kept[0] is ranker and isinstance(ranker, LinearRanker):
             scorer = kept[1].with_coef(ranker.coef_)
@@ -243,7 +243,7 @@ class Service:
         names = ranker._names()
         return Published(name, version, scorer, copy.copy(ranker), None if names is None else tuple(names))
 
-    def _look(self, shown: list[Shown]) -> None:
+    def _look(self, shown: list[ShownRanking]) -> None:
         """Compare some features with their usual range; runs in the thread of the log."""
         for one in shown[::8]:
             self.drift.look(one.model, np.asarray(one.X))
@@ -252,8 +252,8 @@ class Service:
         """Wait until everything up to ``seq`` is in the published models."""
         if self.view.seq >= seq:
             return
-        if seq > self.log.committed:  # whoever knows a place in the log was told it after its commit
-            raise Refused(f"there is no event {seq:,} yet: the log ends at {self.log.committed:,}", 409, True)
+        if seq > self.log.committed:  # whoever knows a place in the log was feedback it after its commit
+            raise RequestError(f"there is no event {seq:,} yet: the log ends at {self.log.committed:,}", 409, True)
         watcher = asyncio.get_running_loop(), asyncio.Event()
         self._watchers.append(watcher)
         try:
@@ -263,7 +263,9 @@ class Service:
                     await watcher[1].wait()
                     watcher[1].clear()
         except TimeoutError:
-            raise Refused(f"event {seq:,} is not learned yet: the models are at {self.view.seq:,}", 503, True) from None
+            raise RequestError(
+                f"event {seq:,} is not learned yet: the models are at {self.view.seq:,}", 503, True
+            ) from None
         finally:
             self._watchers.remove(watcher)
 
@@ -274,7 +276,7 @@ class Service:
         view = self.view if view is None else view
         found = view.models.get(name or view.default or "")
         if found is None:
-            raise Refused(f"there is no model {name!r}" if name else "there is no model yet", 404)
+            raise RequestError(f"there is no model {name!r}" if name else "there is no model yet", 404)
         return found
 
     def rank(self, request: RankRequest, X: NDArray[Any] | None = None) -> RankAnswer:
@@ -305,7 +307,7 @@ class Service:
         if experiment is not None:
             other = view.models[experiment.request.challenger]
             if experiment.request.kind == "split":
-                unit, side = experiment.assigned(request.user or ranking)
+                unit, side = experiment.assign(request.user or ranking)
                 used, teams = (other if side else used), bytes([side])
         scores = _finite(used.scorer.scores(X), ids)
         order = (-scores).argsort(kind="stable")
@@ -314,16 +316,18 @@ class Service:
             if experiment.request.kind == "shadow":
                 teams = _places(theirs).tobytes()
             else:
-                order, team = interleaved(order, theirs, experiment.seed(ranking))
+                order, team = interleave(order, theirs, experiment.seed(ranking))
                 teams = team.tobytes()
-        adds = self._explained(used, X, ids) if request.explain else None
+        adds = self._explain(used, X, ids) if request.explain else None
         listed, values = order.tolist(), scores.tolist()
         items = [RankedItem(ids[row], values[row]) for row in listed]
         if adds is not None:
             for item, row in zip(items, listed, strict=True):
                 item.adds = adds[row]
         name = None if experiment is None else experiment.request.name
-        shown = Shown(ranking, used.name, used.version, self.log.now(), ids, X, _places(order), name, teams, unit)
+        shown = ShownRanking(
+            ranking, used.name, used.version, self.log.now(), ids, X, _places(order), name, teams, unit
+        )
         logged = self.log.show(shown)
         return RankAnswer(ranking, asked if teams is None else used.name, used.version, items, logged)
 
@@ -334,41 +338,46 @@ class Service:
         width = used.ranker.n_features_in_
         if request.items is not None:
             if request.ids is not None or request.x is not None or X is not None:
-                raise DataError("a request has items, or ids and x: found both")
+                raise DataError("a request must have either items, or ids and x; got both")
             ids = [one.id for one in request.items]
             self._check_length(len(ids), width)
             return _distinct(ids), _by_name(request.items, used)
         if request.ids is None or (request.x is None and X is None):
-            raise DataError("a request has ids and x, or items with features by name")
+            raise DataError("a request must have either ids and x, or items with features by name; got neither")
         ids = request.ids
         self._check_length(len(ids), width)
         if X is None:
             try:
                 X = np.array(request.x, dtype=np.float64)
             except ValueError:
-                raise DataError(f"x is a matrix, {width} numbers for each of the ids") from None
+                raise DataError(
+                    f"x must be a matrix with {width} numbers for each of the {len(ids):,} ids, got rows of different "
+                    "lengths"
+                ) from None
         if X.shape != (len(ids), width) and not (len(ids) == 0 and X.size == 0):
             shape = " x ".join(map(str, X.shape))
-            raise DataError(f"x has {width} features for each of {len(ids):,} ids: found {shape}")
+            raise DataError(f"x must have {width} features for each of {len(ids):,} ids, got {shape}")
         return _distinct(ids), X.reshape(len(ids), width)
 
     def _check_length(self, documents: int, width: int) -> None:
         if documents > self.limits.documents:
-            raise Refused(f"a ranking must have at most {self.limits.documents:,} documents, got {documents:,}", 413)
+            raise RequestError(
+                f"a ranking must have at most {self.limits.documents:,} documents, got {documents:,}", 413
+            )
         # features by name may be left out: a small body must not become a large matrix
         if documents * width > self.limits.body // 2:
-            raise Refused(
+            raise RequestError(
                 f"a ranking must have at most {self.limits.body // 2:,} values, got {documents:,} documents of "
                 f"{width:,} features",
                 413,
             )
 
-    def _explained(self, used: Published, X: NDArray[Any], ids: list[str]) -> list[dict[str, float]]:
+    def _explain(self, used: Published, X: NDArray[Any], ids: list[str]) -> list[dict[str, float]]:
         """What each feature adds to the score of each document over the average one."""
         from rankwise.queries.queries import Queries
 
         if X.size > self.limits.explained:
-            raise Refused(
+            raise RequestError(
                 f"an explained answer must have at most {self.limits.explained:,} contributions, got {len(X):,} "
                 f"documents of {X.shape[1]:,} features: explain fewer documents in one request",
                 413,
@@ -382,33 +391,41 @@ class Service:
 
     # ------------------------------------------------------------------------------------------- feedback
 
-    def feedback(self, told: Feedback) -> "Future[tuple[int, bool]]":
+    def feedback(self, feedback: Feedback) -> "Future[tuple[int, bool]]":
         """Record what became of a ranking; the future has (seq, new) after a durable commit."""
         done: Future[tuple[int, bool]] = Future()
-        self.record(told, done)
+        self.record(feedback, done)
         return done
 
-    def record(self, told: Feedback, done: "Future[tuple[int, bool]] | LoopReply") -> None:
+    def record(self, feedback: Feedback, done: "Future[tuple[int, bool]] | LoopReply") -> None:
         """Record what became of a ranking, and give the outcome to ``done``."""
         try:
-            if (told.grades is None) == (told.clicks is None):
-                raise Refused("feedback has grades or clicks, and not both", 422)
-            _event_id(told.id)
-            if (told.ids is None) != (told.x is None):
-                raise Refused("feedback that brings its features has ids and x", 422)
-            shown = None if told.ids is None else self._brought(told)
+            if (feedback.grades is None) == (feedback.clicks is None):
+                raise RequestError(
+                    "feedback must have either grades or clicks, got "
+                    + ("neither" if feedback.grades is None else "both"),
+                    422,
+                )
+            _event_id(feedback.id)
+            if (feedback.ids is None) != (feedback.x is None):
+                raise RequestError("feedback must have both ids and x, or neither", 422)
+            shown = None if feedback.ids is None else self._ranking_of(feedback)
         except RankwiseError as error:
-            done.set_exception(error if isinstance(error, Refused) else Refused(str(error), 422))
+            done.set_exception(error if isinstance(error, RequestError) else RequestError(str(error), 422))
             return
-        kind = "clicks" if told.grades is None else "grades"
-        self.log.add(Entry(told.id, kind, told.model or "", told.ranking, encode(told), done, told, shown=shown))
+        kind = "clicks" if feedback.grades is None else "grades"
+        self.log.add(
+            Entry(
+                feedback.id, kind, feedback.model or "", feedback.ranking, encode(feedback), done, feedback, shown=shown
+            )
+        )
 
-    def _brought(self, told: Feedback) -> Shown:
+    def _ranking_of(self, feedback: Feedback) -> ShownRanking:
         """The ranking that feedback describes itself: the order of its ids is the order that was shown."""
-        used = self.model(told.model)
-        ids, X = self._documents(RankRequest(ids=told.ids, x=told.x), None, used)
+        used = self.model(feedback.model)
+        ids, X = self._documents(RankRequest(ids=feedback.ids, x=feedback.x), None, used)
         _finite(used.scorer.scores(X), ids)  # refuses what the ranker does not take
-        return Shown(told.ranking, used.name, used.version, self.log.now(), ids, X, np.arange(len(ids)))
+        return ShownRanking(feedback.ranking, used.name, used.version, self.log.now(), ids, X, np.arange(len(ids)))
 
     def close_ranking(self, ranking: str, id: str | None = None) -> "Future[tuple[int, bool]]":
         """End the clicks of a ranking: it is learned now."""
@@ -427,11 +444,11 @@ class Service:
         self.log.add(Entry(named, "model", name, None, body, done, file=data))
         return done
 
-    def change(self, kind: str, name: str, told: dict[str, Any], id: str | None = None) -> "Future[tuple[int, bool]]":
+    def change(self, kind: str, name: str, body: dict[str, Any], id: str | None = None) -> "Future[tuple[int, bool]]":
         """Promote, roll back, freeze or thaw a model, or begin or stop an experiment."""
         done: Future[tuple[int, bool]] = Future()
-        entry = Entry(_event_id(id), kind, name, None, encode(told), done)
-        version = told.get("version")
+        entry = Entry(_event_id(id), kind, name, None, encode(body), done)
+        version = body.get("version")
         if kind in ("promote", "rollback") and version is not None and name in self.view.models:
             with suppress(RuntimeError):  # it is shut down: the log says so
                 self._past.submit(self._add_with_file, entry, version)
@@ -465,7 +482,7 @@ class Service:
     def describe(self, name: str) -> ModelAnswer:
         """One model."""
         self.model(name)
-        served, view = self.log.course.models[name], self.view
+        served, view = self.log.replay.models[name], self.view
         names = served.ranker._names()
         return ModelAnswer(
             name=name,
@@ -491,7 +508,7 @@ class Service:
     def ledger(self, name: str | None, delta: float = 0.05, gamma: float | None = None) -> LedgerAnswer:
         """The account of a model's run, to be read at any time."""
         used = self.model(name)
-        served = self.log.course.models[used.name]
+        served = self.log.replay.models[used.name]
         account = getattr(served.ranker, "ledger_", None)
         bounds = []
         if account is not None and account.rounds:
@@ -508,8 +525,8 @@ class Service:
         every = max(1, len(points) // 256)
         return LedgerAnswer(
             model=used.name,
-            seq=self.log.course.seq,
-            lag=self.log.committed - self.log.course.seq,
+            seq=self.log.replay.seq,
+            lag=self.log.committed - self.log.replay.seq,
             rounds=account.rounds if account is not None else 0,
             mistakes=account.mistakes if account is not None else 0,
             loss=account.loss if account is not None else 0.0,
@@ -526,7 +543,7 @@ class Service:
     def certificate(self, name: str | None) -> CertificateAnswer:
         """What is guaranteed about what a model has shown, simultaneously at all times."""
         used = self.model(name)
-        served = self.log.course.models[used.name]
+        served = self.log.replay.models[used.name]
         measure = served.ranker._measure().title
         return CertificateAnswer(
             model=used.name,
@@ -546,8 +563,8 @@ class Service:
 
     def experiments(self) -> list[ExperimentAnswer]:
         """All experiments with their read-outs."""
-        models, found = self.log.course.models, []
-        for one in list(self.log.course.experiments.values()):
+        models, found = self.log.replay.models, []
+        for one in list(self.log.replay.experiments.values()):
             sides = [models[one.request.model], models[one.request.challenger]]
             learning = any(each.learns and not each.frozen for each in sides)
             found.append(one.answer(sides[0].ranker._measure().title, learning))
@@ -557,28 +574,28 @@ class Service:
         """What an operator should look at."""
         found = self.drift.alarms()
         if self.log.broken is not None:
-            found.append("the log has stopped: feedback is refused")
+            found.append("the log has stopped: feedback is rejected")
         elif self.log.full:
-            found.append("the state could not be written: feedback is refused until it can be")
+            found.append("the state could not be written: feedback is rejected until it can be")
         if self.log.stuck is not None:
             found.append(
-                f"the models have not learned since event {self.view.seq:,} and are tried again; feedback is recorded: "
+                f"learning has failed since event {self.view.seq:,} and is being retried; feedback is still recorded: "
                 f"{in_one_line(self.log.stuck)}"
             )
         if self.floor is not None:
-            for served in list(self.log.course.models.values()):
+            for served in list(self.log.replay.models.values()):
                 if served.running.n and served.running.high < self.floor:
                     found.append(
                         f"{served.name}: the running {served.ranker._measure().title} is below the promised "
-                        f"{self.floor:g}: at most {served.running.high:.4f}, at all times, with probability "
-                        f"{1 - served.running.delta:g}"
+                        f"{self.floor:g}: it is at most {served.running.high:.4f}, simultaneously at all times, with "
+                        f"{100 * (1 - served.running.delta):g}% confidence"
                     )
         return found
 
 
 def answer_of(outcome: "tuple[int, bool] | BaseException", id: str) -> FeedbackAnswer:
     """One line of the answer to several events."""
-    if isinstance(outcome, Refused):
+    if isinstance(outcome, RequestError):
         return FeedbackAnswer(None, False, id, str(outcome), outcome.status)
     if isinstance(outcome, BaseException):
         raise outcome
@@ -610,7 +627,7 @@ def _finite(scores: NDArray[np.float64], ids: list[str]) -> NDArray[np.float64]:
     if not np.isfinite(scores).all():
         first = ids[int(np.argmin(np.isfinite(scores)))]
         raise DataError(
-            f"the scores must be finite, got an overflow at document {first!r:.80}: its features are too large"
+            f"the scores must be finite, but that of document {first!r:.80} overflows: its features are too large"
         )
     return scores
 
@@ -620,9 +637,9 @@ def _event_id(given: str | None) -> str:
     if given is None:
         return secrets.token_urlsafe(12)
     if given.startswith(OWN):
-        raise Refused(f"the id of an event must not begin with {OWN!r}, which the service's own ids do", 422)
+        raise RequestError(f"the id of an event must not begin with {OWN!r}, which is reserved for the service", 422)
     if not 1 <= len(given) <= LONGEST_ID:
-        raise Refused(f"the id of an event must have 1 to {LONGEST_ID} characters, got {len(given):,}", 422)
+        raise RequestError(f"the id of an event must have 1 to {LONGEST_ID} characters, got {len(given):,}", 422)
     return given
 
 
@@ -630,7 +647,7 @@ def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
     """Features by name as a matrix in the order of the model; NaN where one is not given."""
     columns = used.columns
     if not columns:
-        raise DataError(f"the model {used.name!r} has no names of features: send ids and x")
+        raise DataError(f"the model {used.name!r} has no feature names: send ids and x")
     X = np.full((len(items), len(columns)), np.nan)
     for row, one in enumerate(items):
         for name, value in one.features.items():
@@ -648,7 +665,7 @@ def _check_model(name: str, data: bytes) -> Ranker:
     except Malformed:
         raise DataError(
             f"the name of a model must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, got "
-            f"{name!r:.80}: give another by --name"
+            f"{name!r:.80}: choose another with --name"
         ) from None
     ranker = ranker_of_bytes(data)
     try:
@@ -674,10 +691,10 @@ def _preconditions(served: Served) -> list[str]:
 def _bound(one: Bound, served: Served) -> BoundAnswer:
     """A bound of the run; labels from clicks depend on what was shown before, so they are no independent draws."""
     if served.clicked:
-        conditions = (replace(each, met=False) if each == INDEPENDENT else each for each in one.preconditions)
-        one = replace(one, preconditions=tuple(conditions))
-    told = [str(each) for each in one.preconditions]
-    return BoundAnswer(one.name, one.bounds, float(one.value), one.statement, one.applies, told)
+        changed = tuple(replace(each, met=False) if each == INDEPENDENT else each for each in one.preconditions)
+        one = replace(one, preconditions=changed)
+    conditions = [str(each) for each in one.preconditions]
+    return BoundAnswer(one.name, one.bounds, float(one.value), one.statement, one.applies, conditions)
 
 
 def _with_bound(point: list[float], delta: float, risk: bool) -> list[float]:

@@ -161,17 +161,17 @@ def read_events(db: sqlite3.Connection, after: int, to: int, compacted: int = 0)
         gone = body is None and seq <= compacted
         chain = digest_of(chain, id, kind, model, ranking, digest, reads, at)
         if seq != expected or stored != chain or not (gone or digest_of(body) == digest):
-            raise damaged_at(db, expected)
+            raise damage_error(db, expected)
         shown, clicks = None, []
         if kind in _CLOSES and not gone:
             clicks = _clicks_on(db, ranking, seq) if kind == "close" else []
             shown = ShownRow(*columns)
             intact = shown_digest == digest_of(*shown)
             if not intact or reads != digest_of(shown_digest, *(one for one, _ in clicks)):
-                raise damaged_at(db, expected)
+                raise damage_error(db, expected)
         yield Event(seq, kind, model, ranking, body, reads, shown, [one for _, one in clicks])
     if expected != to:
-        raise damaged_at(db, expected + 1)
+        raise damage_error(db, expected + 1)
 
 
 def _clicks_on(db: sqlite3.Connection, ranking: str, before: int) -> list[tuple[bytes, bytes]]:
@@ -185,11 +185,11 @@ def chain_at(db: sqlite3.Connection, seq: int) -> bytes:
     """The chain after an event."""
     row = db.execute("SELECT chain FROM event WHERE seq=?", (seq,)).fetchone()
     if row is None and seq:
-        raise damaged_at(db, seq)
+        raise damage_error(db, seq)
     return b"" if row is None else row[0]
 
 
-def damaged_at(db: sqlite3.Connection, seq: int) -> StateDamaged:
+def damage_error(db: sqlite3.Connection, seq: int) -> StateDamaged:
     """The error for an event, or what it makes the models read, that is not as it was written."""
     path = db.execute("PRAGMA database_list").fetchone()[2]
     return StateDamaged(
@@ -204,11 +204,13 @@ def fact(db: sqlite3.Connection, name: str, default: Any = None) -> Any:
     return default if row is None else row[0]
 
 
-def compacted(db: sqlite3.Connection) -> int:
+def compaction_end(db: sqlite3.Connection) -> int:
     """The event up to which the log was replaced by a snapshot; 0 if it was not."""
     found = fact(db, "compacted", 0)
     if not isinstance(found, int) or found < 0:
-        raise StateDamaged(f"the state is damaged: it was compacted up to event {found!r:.40}")
+        raise StateDamaged(
+            f"the state is damaged: the end of its compaction must be an event number, got {found!r:.40}"
+        )
     return found
 
 
@@ -238,15 +240,15 @@ class StateFile:
         self.path = Path(os.path.realpath(path))
         self.seq, self.chain = 0, b""
         if not self.path.parent.is_dir():
-            raise RankwiseError(f"the folder of the state is not there: {self.path.parent}")
+            raise RankwiseError(f"the folder of the state, {self.path.parent}, does not exist")
         self._held = ExitStack()
         try:
             _own(self.path, self._held)
             self._inode = _inode(os.stat(self.path))
-            with named(self.path):
+            with translate_errors(self.path):
                 # Looked at before it may be written: the last connection that closes puts the -wal into the file, and
                 # a -wal that belongs to another file would destroy it.
-                with closing(_reading(self.path)) as db:
+                with closing(_connect_to_read(self.path)) as db:
                     is_new = check_schema(db, self.path)
                     if not is_new:
                         check_tail(db, self.path, 0 if accept_loss else read_mark(self.path), _TAIL)
@@ -274,7 +276,7 @@ class StateFile:
     def transaction(self, durable: bool) -> Iterator[sqlite3.Connection]:
         """A transaction: durable ones are on the disk when the block has ended, the others soon after."""
         if _inode(os.stat(self.path)) != self._inode:  # raises an OSError where there is no file
-            raise OSError(f"{self.path} was replaced while the service uses it: stop the service, and put it back")
+            raise OSError(f"{self.path} was replaced while the service was using it: stop the service, and put it back")
         before = self.seq, self.chain
         try:
             self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
@@ -329,10 +331,10 @@ def connect(path: Path) -> sqlite3.Connection:
 def open_to_read(path: str | os.PathLike[str]) -> sqlite3.Connection:
     """A connection that only reads, while a service may be running on the file; it sees the state of one moment."""
     if not os.path.isfile(path):
-        raise RankwiseError(f"no such state: {os.fspath(path)}")
+        raise RankwiseError(f"{os.fspath(path)} does not exist: expected the state of a service")
     path = Path(os.path.realpath(path))
-    with named(path):
-        db = _reading(path)
+    with translate_errors(path):
+        db = _connect_to_read(path)
         try:
             if check_schema(db, path):
                 raise FileFormatError(f"{path} is not the state of a service: it is an empty file")
@@ -342,7 +344,7 @@ def open_to_read(path: str | os.PathLike[str]) -> sqlite3.Connection:
     return db
 
 
-def _reading(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path) -> sqlite3.Connection:
     """A connection that cannot write, in a transaction: what others write or remove meanwhile stays unseen."""
     where = f"{path.as_uri()}?mode=ro"
     db = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
@@ -352,7 +354,7 @@ def _reading(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def named(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system as one sentence with the name of the file."""
     try:
         yield
@@ -370,9 +372,9 @@ def named(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def named_by(db: sqlite3.Connection) -> Iterator[None]:
-    """:func:`named` for the file of a connection."""
-    with named(Path(db.execute("PRAGMA database_list").fetchone()[2])):
+def translate_errors_of(db: sqlite3.Connection) -> Iterator[None]:
+    """:func:`translate_errors` for the file of a connection."""
+    with translate_errors(Path(db.execute("PRAGMA database_list").fetchone()[2])):
         yield
 
 
@@ -388,14 +390,16 @@ def check_schema(db: sqlite3.Connection, path: Path) -> bool:
     """Raise an error for a file that is not a state, or that another version wrote; whether it is empty."""
     found = db.execute("PRAGMA user_version").fetchone()[0]
     if found > VERSION:
-        raise FileFormatError(f"{path} was written by a newer rankwise (schema {found}): install that one")
+        raise FileFormatError(
+            f"{path} was written by a newer rankwise (schema {found}, this version has {VERSION}): install that version"
+        )
     if 0 < found < VERSION:
         raise FileFormatError(
-            f"{path} was written by an older rankwise (schema {found}, this version has {VERSION}): with that one "
-            "write its models to files (`rankwise replay`), and begin a new state with them"
+            f"{path} was written by an older rankwise (schema {found}, this version has {VERSION}): with that version "
+            "write its models to files (`rankwise replay`), then start a new state from them"
         )
     if found == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise FileFormatError(f"{path} is an SQLite file of something else: give another place for the state")
+        raise FileFormatError(f"{path} is an SQLite file of another application: choose another file for the state")
     return bool(found == 0)
 
 
@@ -409,14 +413,14 @@ def check_tail(db: sqlite3.Connection, path: Path, acknowledged: int, tail: int 
     """
     (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
     try:
-        for _ in read_events(db, 0 if tail is None else max(0, last - tail), last, compacted(db)):
+        for _ in read_events(db, 0 if tail is None else max(0, last - tail), last, compaction_end(db)):
             pass
     except StateDamaged as error:
         raise StateDamaged(f"{error}{_about_wal(path)}") from None
     if acknowledged > last:
         raise StateDamaged(
             f"{path} has lost its tail: it ends at event {last:,}, and {acknowledged:,} were acknowledged; put back "
-            f"its -wal file or a backup, or accept the loss by --accept-loss{_about_wal(path)}"
+            f"its -wal file or a backup, or accept the loss with --accept-loss{_about_wal(path)}"
         )
     return int(last)
 
@@ -455,25 +459,25 @@ def _own(path: Path, held: ExitStack) -> None:
         if not stat.S_ISREG(status.st_mode):
             raise RankwiseError(f"the state must be a file, got {path}, which is a folder or a device")
         if _inode(status) in _owned:
-            raise _locked(path)
-    with named(path):
+            raise _lock_error(path)
+    with translate_errors(path):
         file = held.enter_context(_open_private(path))
         status = os.fstat(file.fileno())
         try:
             _take_lock(file, path, held)
         except (BlockingIOError, PermissionError) as error:
-            raise _locked(path) from error
+            raise _lock_error(path) from error
     if status.st_nlink > 1:
         raise RankwiseError(
-            f"{path} has {status.st_nlink} names (hard links), and SQLite keeps what it writes beside one of them: "
-            "remove the others, or copy the file"
+            f"{path} has {status.st_nlink} hard links, but SQLite writes its log beside only one of them: remove the "
+            "others, or copy the file"
         )
     _owned.add(_inode(status))
     held.callback(_owned.discard, _inode(status))
 
 
-def _locked(path: Path) -> StateLocked:
-    return StateLocked(f"{path} is in use by another service: one process owns a state")
+def _lock_error(path: Path) -> StateLocked:
+    return StateLocked(f"{path} is in use by another service: only one process may use a state")
 
 
 def _open_private(path: Path) -> IO[bytes]:

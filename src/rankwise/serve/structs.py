@@ -26,18 +26,18 @@ Seq = Annotated[int, Meta(ge=0, le=2**53, description="A place in the log: versi
 Grade = Annotated[float, Meta(ge=0, le=1e6, description="Relevance; 0 is not relevant.")]
 
 
-class Request(Struct, forbid_unknown_fields=True, omit_defaults=True):
+class RequestBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A body that a client sends: an unknown field is refused by name."""
 
 
-class Item(Request):
+class Item(RequestBody):
     """One document with named features."""
 
     id: Id
     features: dict[str, float]
 
 
-class RankRequest(Request):
+class RankRequest(RequestBody):
     """Documents to rank: ``ids`` with the matrix ``x``, or ``items`` with features by name."""
 
     ids: Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)] | None = None
@@ -67,7 +67,7 @@ class RankAnswer(Struct, omit_defaults=True):
     logged: bool = True
 
 
-class Feedback(Request):
+class Feedback(RequestBody):
     """What became of a ranking: complete grades, or clicks that a window or a ``close`` completes.
 
     Grades follow the order of the ids of the request for the ranking, or come by id; a document that is left out has
@@ -97,13 +97,13 @@ class FeedbackAnswer(Struct, omit_defaults=True):
     status: int | None = None
 
 
-class CloseRequest(Request):
+class CloseRequest(RequestBody):
     """An explicit end of a ranking's clicks; the id makes retries harmless and has a default."""
 
     id: Id | None = None
 
 
-class ChangeRequest(Request):
+class ChangeRequest(RequestBody):
     """A change of a model: ``version`` is the place in the log whose weights are meant; None is the newest."""
 
     id: Id | None = None
@@ -111,7 +111,7 @@ class ChangeRequest(Request):
     note: Annotated[str, Meta(max_length=500)] = ""
 
 
-class ExperimentRequest(Request):
+class ExperimentRequest(RequestBody):
     """Two models side by side on the requests for ``model``.
 
     ``shadow`` scores with both and shows the first; ``split`` shows the challenger to a share of the users;
@@ -127,7 +127,7 @@ class ExperimentRequest(Request):
     id: Id | None = None
 
 
-class Interval(Struct):
+class IntervalAnswer(Struct):
     """A mean with an interval that holds simultaneously at all times."""
 
     n: int
@@ -149,7 +149,7 @@ class ExperimentAnswer(Struct):
     challenger: str
     running: bool
     since: int
-    difference: Interval
+    difference: IntervalAnswer
     decided: str | None
     statement: str
     scope: dict[str, str]
@@ -170,7 +170,7 @@ class ModelAnswer(Struct):
     lists: int
     refused: int
     measure: str
-    running: Interval
+    running: IntervalAnswer
 
 
 class VersionAnswer(Struct):
@@ -215,7 +215,7 @@ class LedgerAnswer(Struct):
     loss: float
     mean: float | None
     measure: str
-    running: Interval
+    running: IntervalAnswer
     scope: dict[str, str]
     preconditions: list[str]
     bounds: list[BoundAnswer]
@@ -229,7 +229,7 @@ class CertificateAnswer(Struct):
     model: str
     version: int
     measure: str
-    running: Interval
+    running: IntervalAnswer
     statement: str
     scope: dict[str, str]
     preconditions: list[str]

@@ -1,7 +1,7 @@
 """Bearer tokens with scopes: a file of hashes, compared in constant time.
 
 A line of the file is ``name scopes hash``: a name for the logs, scopes separated by commas, and the SHA-256 of the
-token. A token is 32 random bytes, which nobody can guess, so that a plain hash keeps it.
+token. A token is 32 random bytes, which nobody can guess, so a plain hash is enough.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class Tokens:
         self.reload()
 
     def reload(self) -> None:
-        """Read the file again; a malformed one is refused, and the tokens stay as they were."""
+        """Read the file again; a malformed one raises an error and leaves the tokens unchanged."""
         known = []
         for number, line in enumerate(self.path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             if not line.strip() or line.startswith("#"):
@@ -54,21 +54,23 @@ class Tokens:
             scopes = parts[1].split(",") if len(parts) == 3 else []
             if not scopes or set(scopes) - set(SCOPES) or not re.fullmatch("[0-9a-f]{64}", parts[2]):
                 raise FileFormatError(
-                    f"{self.path}, line {number}: a token is 'name scopes sha256', with scopes among "
+                    f"{self.path}, line {number}: a line must be 'name scopes sha256', with scopes among "
                     f"{', '.join(SCOPES)}, separated by commas"
                 )
             known.append((bytes.fromhex(parts[2]), Caller(parts[0], frozenset(scopes))))
         if not known:
-            raise FileFormatError(f"{self.path} holds no token: add one by `rankwise serve --new-token NAME:SCOPES`")
+            raise FileFormatError(
+                f"{self.path} has no token: add one with `rankwise serve --tokens FILE --new-token NAME:SCOPES`"
+            )
         self._known = known
 
     def caller(self, token: bytes) -> Caller | None:
-        """Whose token it is; every known one is compared, in a time that does not depend on it."""
-        given, found = hashlib.sha256(token).digest(), None
+        """Return the caller of a token, or None; takes the same time whichever token it is."""
+        sent, match = hashlib.sha256(token).digest(), None
         for digest, caller in self._known:
-            if hmac.compare_digest(given, digest):
-                found = caller
-        return found
+            if hmac.compare_digest(sent, digest):
+                match = caller
+        return match
 
 
 def add_token(path: str | os.PathLike[str], name: str, scopes: list[str]) -> str:
@@ -89,7 +91,9 @@ def add_token(path: str | os.PathLike[str], name: str, scopes: list[str]) -> str
         The token, which is kept nowhere.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name) or not scopes or set(scopes) - set(SCOPES):
-        raise RankwiseError(f"a token must be NAME:SCOPES, scopes among {', '.join(SCOPES)}, got {name!r}, {scopes}")
+        raise RankwiseError(
+            f"a token must be NAME:SCOPES with scopes among {', '.join(SCOPES)}, got {name!r}, {scopes}"
+        )
     token = secrets.token_urlsafe(32)
     line = f"{name} {','.join(scopes)} {hashlib.sha256(token.encode()).hexdigest()}\n"
     with open(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b") as file:

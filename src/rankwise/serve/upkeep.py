@@ -7,18 +7,18 @@ from contextlib import closing
 from pathlib import Path
 
 from rankwise.errors import RankwiseError
-from rankwise.serve.course import Course, snapshot_digest
+from rankwise.serve.replay import Replay, snapshot_digest
 from rankwise.serve.statefile import (
     ShownRow,
     StateDamaged,
     StateFile,
     check_tail,
-    compacted,
+    compaction_end,
     digest_of,
     file_digest,
-    named,
     open_to_read,
     read_mark,
+    translate_errors,
 )
 from rankwise.serve.structs import read_any
 
@@ -39,9 +39,9 @@ def backup(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> int:
         The last event of the copy.
     """
     if Path(to).exists():
-        raise RankwiseError(f"{to} already exists: give another name for the copy")
+        raise RankwiseError(f"{to} already exists: choose another name for the copy")
     beside = Path(f"{to}.part")
-    with closing(open_to_read(path)) as source, named(beside):
+    with closing(open_to_read(path)) as source, translate_errors(beside):
         try:
             beside.unlink(missing_ok=True)
             # for its owner alone: it says what users saw and did
@@ -83,7 +83,7 @@ def check(path: str | os.PathLike[str]) -> dict[str, int]:
     """
     path = Path(os.path.realpath(path))
     acknowledged = read_mark(path)  # before the moment that is looked at
-    with closing(open_to_read(path)) as db, named(path):
+    with closing(open_to_read(path)) as db, translate_errors(path):
         (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise StateDamaged(f"{path} is damaged: {' '.join(str(found).split()):.200}")
@@ -134,7 +134,7 @@ def _check_rest(db: sqlite3.Connection, path: Path) -> dict[str, int]:
     for seq, digest, body in snapshots:
         if digest != snapshot_digest(db, seq, body):
             raise StateDamaged(f"{path} is damaged: the snapshot after event {seq!s:.20} is not what was stored")
-    first = compacted(db)
+    first = compaction_end(db)
     if first and first not in [seq for seq, _, _ in snapshots]:
         raise StateDamaged(f"{path} is damaged: the snapshot that replaced {first:,} events is missing")
     missing = _needed(db) - kept
@@ -149,7 +149,7 @@ def _needed(db: sqlite3.Connection) -> set[str]:
     models = [one for (body,) in db.execute("SELECT body FROM snapshot") for one in read_any(body)["models"].values()]
     found = {one["file"] for one in models} | {one["pinned"][1] for one in models if one["pinned"] is not None}
     with_file = "kind IN ('model', 'promote', 'rollback') AND reads IS NOT NULL AND seq > ?"
-    rows = db.execute(f"SELECT reads FROM event WHERE {with_file}", (compacted(db),))
+    rows = db.execute(f"SELECT reads FROM event WHERE {with_file}", (compaction_end(db),))
     return found | {reads.hex() for (reads,) in rows}
 
 
@@ -158,7 +158,7 @@ def forget_snapshots(state: StateFile, keep: int = 2) -> None:
     with state.transaction(durable=False) as db:
         db.execute(
             "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT ?) AND seq<>?",
-            (keep, compacted(db)),
+            (keep, compaction_end(db)),
         )
         needed = _needed(db)
         for (digest,) in db.execute("SELECT digest FROM file").fetchall():
@@ -179,19 +179,19 @@ def compact(state: StateFile) -> dict[str, int]:
     dict of str to int
         What was removed.
     """
-    with named(state.path):
-        course = Course.at(state.db)
-        course.snapshot(state, "compaction", time.time())
+    with translate_errors(state.path):
+        replay = Replay.at(state.db)
+        replay.snapshot(state, "compaction", time.time())
         closed = "SELECT ranking FROM outcome WHERE closed<=?"
         with state.transaction(durable=True) as db:
-            db.execute("INSERT OR REPLACE INTO fact VALUES('compacted', ?)", (course.seq,))
+            db.execute("INSERT OR REPLACE INTO fact VALUES('compacted', ?)", (replay.seq,))
             events = db.execute(
                 "UPDATE event SET body=NULL WHERE body IS NOT NULL AND seq<=? "
                 f"AND (ranking IS NULL OR ranking IN ({closed}))",
-                (course.seq, course.seq),
+                (replay.seq, replay.seq),
             ).rowcount
             # the outcome stays: a late event is refused for the right reason
-            rankings = db.execute(f"DELETE FROM shown WHERE id IN ({closed})", (course.seq,)).rowcount
+            rankings = db.execute(f"DELETE FROM shown WHERE id IN ({closed})", (replay.seq,)).rowcount
         forget_snapshots(state, keep=1)
         state.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         state.db.execute("VACUUM")

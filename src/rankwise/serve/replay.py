@@ -1,6 +1,6 @@
-"""The course of the log: models, accounts and experiments as a function of the events, and of nothing else.
+"""The replay of the log: models, accounts and experiments as a function of the events, and of nothing else.
 
-:class:`Course` reads events in their order and does what they say. A running service advances its course after every
+:class:`Replay` reads events in their order and does what they say. A running service advances its replay after every
 commit, a restart advances from the last snapshot, ``rankwise replay`` from nothing: the same code and the same bits,
 because no division of the log into blocks changes what an online ranker learns. It never looks back: an event that
 names an older version brings the file of that version (:func:`file_at`), so the time is linear in the events.
@@ -29,11 +29,11 @@ from rankwise.serve.statefile import (
     StateDamaged,
     StateFile,
     chain_at,
-    compacted,
+    compaction_end,
     digest_of,
     file_digest,
-    named_by,
     read_events,
+    translate_errors_of,
 )
 from rankwise.serve.structs import encode, read_experiment
 from rankwise.serve.structs import read_feedback as read_stored
@@ -137,7 +137,7 @@ def _in_blocks(lists: Sequence[tuple[Matrix, Matrix]]) -> Iterator[Sequence[tupl
 
 
 @dataclass
-class Course:
+class Replay:
     """All models after some event.
 
     Parameters
@@ -160,33 +160,33 @@ class Course:
     # ------------------------------------------------------------------------------------------- from the log
 
     @classmethod
-    def at(cls, db: sqlite3.Connection, to: int | None = None, *, from_nothing: bool = False) -> "Course":
-        """The course after event ``to`` (None: the last), from the last snapshot before it or from nothing."""
-        with named_by(db):
+    def at(cls, db: sqlite3.Connection, to: int | None = None, *, from_nothing: bool = False) -> "Replay":
+        """The replay after event ``to`` (None: the last), from the last snapshot before it or from nothing."""
+        with translate_errors_of(db):
             (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
             to = last if to is None else to
             if not 0 <= to <= last:
-                raise RankwiseError(f"the log has events 1 to {last:,}: found {to:,}")
-            first = compacted(db)
+                raise RankwiseError(f"the event must be between 0 and {last:,}, the last of the log, got {to:,}")
+            first = compaction_end(db)
             if to < first:
-                raise RankwiseError(f"the log before event {first:,} was compacted: event {to:,} cannot be replayed")
+                raise RankwiseError(f"the log before event {first:,} was compacted, so event {to:,} cannot be replayed")
             row = db.execute(
                 "SELECT seq, digest, body FROM snapshot WHERE seq<=? ORDER BY seq DESC LIMIT 1",
                 (first if from_nothing else to,),
             ).fetchone()
-            course = cls() if row is None else cls._from_snapshot(db, *row)
-        course.advance(db, to)
-        return course
+            replay = cls() if row is None else cls._from_snapshot(db, *row)
+        replay.advance(db, to)
+        return replay
 
     def advance(self, db: sqlite3.Connection, to: int) -> None:
         """Take in the events up to ``to``."""
         waiting: list[Closed] = []
         documents = 0
-        with named_by(db):
+        with translate_errors_of(db):
             for event in read_events(db, self.seq, to):
                 shown = event.shown
                 if shown is not None:
-                    X = stored_matrix(shown.x, shown.wide)
+                    X = decode_features(shown.x, shown.wide)
                     graded = event.kind == "grades"
                     bodies = [event.body] if graded else event.clicks
                     y = labels_of(map(read_stored, bodies), shown.ids, len(X))
@@ -263,7 +263,7 @@ class Course:
 
     def _change(self, db: sqlite3.Connection, event: Event) -> None:
         """An event that is no feedback."""
-        seq, kind, name, told = event.seq, event.kind, event.model, json.loads(event.body)
+        seq, kind, name, body = event.seq, event.kind, event.model, json.loads(event.body)
         ranker = None if event.reads is None else ranker_of(db, event.reads.hex())
         if kind == "model" and ranker is not None:
             self.models[name] = Served(name, ranker, seq, seq)
@@ -272,23 +272,23 @@ class Course:
             request = read_experiment(event.body)
             self.experiments[request.name] = Experiment(request, seq)
         elif kind == "stop":
-            self.experiments[told["name"]].running = False
+            self.experiments[body["name"]].running = False
         elif kind in ("freeze", "thaw"):
             self.models[name].frozen = kind == "freeze"
         elif kind == "promote":
-            self.models[name].pinned = None if ranker is None else (told["version"], ranker)
+            self.models[name].pinned = None if ranker is None else (body["version"], ranker)
             self.default = name
         elif kind == "rollback" and ranker is not None:
             served = self.models[name]
-            served.ranker, served.version = ranker, told["version"]
+            served.ranker, served.version = ranker, body["version"]
             served.frozen, served.pinned = True, None
         else:
-            raise StateDamaged(f"event {seq:,} is {kind!r}, which this version does not know")
+            raise StateDamaged(f"event {seq:,} has the unknown kind {kind!r}")
 
     # ------------------------------------------------------------------------------------------- snapshots
 
     def snapshot(self, state: StateFile, note: str, at: float) -> dict[str, str]:
-        """Keep the whole course in the state; the digests of its model files by name."""
+        """Keep the whole replay in the state; the digests of its model files by name."""
         files = {name: file_of(served.ranker) for name, served in self.models.items()}
         pins = {name: file_of(one.pinned[1]) for name, one in self.models.items() if one.pinned is not None}
         with state.transaction(durable=True) as db:
@@ -318,36 +318,36 @@ class Course:
         return digests
 
     @classmethod
-    def _from_snapshot(cls, db: sqlite3.Connection, seq: int, digest: bytes, body: bytes) -> "Course":
+    def _from_snapshot(cls, db: sqlite3.Connection, seq: int, digest: bytes, body: bytes) -> "Replay":
         if digest != snapshot_digest(db, seq, body):
-            raise StateDamaged(f"the snapshot after event {seq:,} was changed: the state is damaged")
-        told = json.loads(body)
-        course = cls(seq=seq, default=told["default"])
-        for name, one in told["models"].items():
+            raise StateDamaged(f"the state is damaged: the snapshot after event {seq:,} was changed")
+        stored = json.loads(body)
+        replay = cls(seq=seq, default=stored["default"])
+        for name, one in stored["models"].items():
             pinned = None if one["pinned"] is None else (one["pinned"][0], ranker_of(db, one["pinned"][1]))
             kept = {key: one[key] for key in _KEPT}
             ranker = ranker_of(db, one["file"])
-            course.models[name] = Served(name, ranker, pinned=pinned, running=_mean(one["running"]), **kept)
-        for one in told["experiments"]:
+            replay.models[name] = Served(name, ranker, pinned=pinned, running=_mean(one["running"]), **kept)
+        for one in stored["experiments"]:
             request = read_experiment(one["request"].encode())
-            course.experiments[request.name] = Experiment.from_dict(request, one)
-        return course
+            replay.experiments[request.name] = Experiment.from_dict(request, one)
+        return replay
 
 
 _KEPT = ("since", "version", "frozen", "lists", "refused", "reason", "clicked")
 
 
-def _mean(told: dict[str, Any]) -> RunningMean:
-    return RunningMean(told["delta"], tuple(told["span"]), n=told["n"], total=told["total"])
+def _mean(stored: dict[str, Any]) -> RunningMean:
+    return RunningMean(stored["delta"], tuple(stored["span"]), n=stored["n"], total=stored["total"])
 
 
 # --------------------------------------------------------------------------------------------------- pieces
 
 
-def labels_of(told: Iterable[Any], ids: bytes, documents: int) -> Matrix:
+def labels_of(feedback: Iterable[Any], ids: bytes, documents: int) -> Matrix:
     """One label per document, in the order of the request for the ranking; clicked documents have label 1."""
     y = np.zeros(documents)
-    for one in told:
+    for one in feedback:
         if isinstance(one.grades, list):
             return np.array(one.grades, dtype=np.float64)
         place = {id: number for number, id in enumerate(json.loads(ids))}
@@ -356,13 +356,13 @@ def labels_of(told: Iterable[Any], ids: bytes, documents: int) -> Matrix:
     return y
 
 
-def stored_matrix(x: bytes, wide: int) -> Matrix:
+def decode_features(x: bytes, wide: int) -> Matrix:
     """Features as they were shown, always as float64 so that blocks of any lists have the same bits."""
     kind, width = (np.float64 if wide < 0 else np.float32), abs(wide)
     return np.frombuffer(x, kind).reshape(-1, width).astype(np.float64)
 
 
-def as_stored(X: NDArray[Any]) -> tuple[int, bytes]:
+def encode_features(X: NDArray[Any]) -> tuple[int, bytes]:
     """(width, negative for float64; bytes) of features, in float32 where that changes no value."""
     if X.dtype != np.float32:
         with np.errstate(over="ignore"):
@@ -406,7 +406,7 @@ def ranker_of_bytes(data: bytes) -> Ranker:
     """The ranker in the bytes of a file; raises an error for anything else."""
     store = store_of_bytes(data, "the model file")
     if store.kind != KIND:
-        raise DataError(f"a service ranks with a saved ranker: found {store.kind!r:.40}")
+        raise DataError(f"the model file must hold a saved ranker, got {store.kind!r:.40}")
     return read_ranker(store)
 
 
@@ -414,13 +414,13 @@ def ranker_of(db: sqlite3.Connection, digest: str) -> Ranker:
     """The ranker that is kept under a digest."""
     row = db.execute("SELECT data FROM file WHERE digest=?", (digest,)).fetchone()
     if row is None or not isinstance(row[0], bytes) or file_digest(row[0]) != digest:
-        raise StateDamaged(f"the model file {digest} is missing or was changed: the state is damaged")
+        raise StateDamaged(f"the state is damaged: the model file {digest} is missing or was changed")
     return ranker_of_bytes(row[0])
 
 
 def file_at(db: sqlite3.Connection, name: str, version: int) -> bytes:
     """The file of a model as it was after an event, for an event that names that version."""
-    past = Course.at(db, version)
+    past = Replay.at(db, version)
     if name not in past.models:
-        raise RankwiseError(f"the model {name!r} was not there yet at event {version:,}")
+        raise RankwiseError(f"the model {name!r} did not exist at event {version:,}")
     return file_of(past.models[name].ranker)
