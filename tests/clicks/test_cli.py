@@ -208,7 +208,7 @@ def test_w19_click_messages_name_options(folder, run, monkeypatch, tmp_path):
     assert "--how swaps requires sessions of a swap experiment" in error
     assert "by_swaps" not in error
     _, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p", "--how", "harvest")
-    assert "--how harvest compares two or more logging rankers" in error
+    assert "--how harvest requires the column version" in error
     _, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p", "--how", "click-rate")
     assert "Use --how swaps, --how harvest, or --theta" in error
     (tmp_path / "few.csv").write_text("qid,docid,bm25,age,links\nquery-0,sku-0,1,2,3\n")

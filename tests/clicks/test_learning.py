@@ -121,7 +121,7 @@ def test_a_log_without_a_position_model_or_candidates_is_refused(queries):
         ranker.fit(log)
     with pytest.raises(DataError, match="tau must be in"):
         log.with_propensities(clicks.given(THETA), tau=0.0)
-    with pytest.raises(DataError, match="propensities cover 1"):
+    with pytest.raises(DataError, match="must cover all 8 positions of the log, got 1"):
         ranker.fit(log.with_propensities(clicks.given([1.0]), tau=0.1))
     with pytest.raises(RankwiseError, match="beta"):
         clicks.training_queries(log, clicks.given(THETA, beta=THETA / 2), tau=0.1)

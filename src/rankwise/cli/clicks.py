@@ -84,7 +84,7 @@ def inspect_log(
     print(found)
     for table in tables.values():
         _show(table)
-    print("The click rate is no propensity: it mixes position and relevance.")
+    print("The click rate is not a propensity: it mixes position and relevance.")
 
 
 @app.command()

@@ -26,7 +26,7 @@ _ASSIGN = ("--set", "--option")
 _PHRASES = (
     (r"\bUse by_swaps, harvest, or given\b", "Use --how swaps, --how harvest, or --theta"),
     (r"\bby_swaps\b", "--how swaps"),
-    (r"\bharvest(?=:| compares)", "--how harvest"),
+    (r"\bharvest(?=:| requires)", "--how harvest"),
     (r"^gain(?=:| )", "compare"),
     (r"^safe_ranker(?=:| )", "learn --safe"),
     (r"^impressions_needed(?=:| )", "interleave --plan"),
