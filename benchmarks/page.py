@@ -229,7 +229,7 @@ def as_markdown(stored: dict[str, Any], others: dict[str, Any], sent: list[Sent]
         alt=alternative(results),
         cold=cold_start(results),
         memory=memory(results),
-        service=service_table(others["serve_results"]).strip(),
+        service=service_table(others["serve_results"]),
         scale=scale(others["out_of_core"], others["growth"]),
         missed=missed(results),
         machines=machines(sent),

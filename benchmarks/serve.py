@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clock import row
+from experiments.pages import write_block
 
 CONNECTIONS = 16
 REQUESTS = 4_000
@@ -295,17 +296,7 @@ def as_table(stored: dict[str, Any]) -> str:
         "",
         f"The learner alone takes in {learned:,.0f} events per second of CPU, read from the log (`rankwise replay`).",
     ]
-    return "\n".join(lines) + "\n"
-
-
-def write_page(stored: dict[str, Any]) -> None:
-    """Put the measured loads into the page of the service."""
-    page = DOCS / "serve.md"
-    text = page.read_text(encoding="utf-8")
-    head, mark, rest = text.partition("<!-- loads: python3 run.py python -m benchmarks.serve -->\n")
-    page.write_text(
-        head + mark + as_table(stored) + "<!-- end of loads -->" + rest.partition("<!-- end of loads -->")[2]
-    )
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -325,7 +316,7 @@ def main() -> None:
 
     stored = {"machine": machine(), "connections": CONNECTIONS, "load": os.getloadavg()[0], "results": results}
     (DOCS / "serve_results.json").write_text(json.dumps(stored, indent=1) + "\n")
-    write_page(stored)
+    write_block(DOCS / "serve.md", "loads", as_table(stored))
 
 
 if __name__ == "__main__":

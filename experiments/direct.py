@@ -154,6 +154,21 @@ def table(found: dict[str, Any], data: str) -> str:
     return markdown_table(head, rows)
 
 
+def short_table(results: dict[str, Any]) -> str:
+    """Means and seconds of the rankers of both sets, for those who choose one."""
+    rows = []
+    for name, ohsumed in results["ohsumed"].items():
+        mq2008 = results["mq2008"].get(name)
+        if name.isidentifier() and mq2008 is not None:
+            means = [ohsumed["mean"]["nDCG@10"], ohsumed["mean"]["AP"], mq2008["mean"]["nDCG@5"], mq2008["mean"]["AP"]]
+            seconds = [ohsumed["seconds"], mq2008["seconds"]]
+            cells = [f"{mean:.4f}" for mean in means] + [f"{one:.1f}" if one < 10 else f"{one:.0f}" for one in seconds]
+            rows.append([f"`{name}`", *cells])
+    rows.sort(key=lambda cells: cells[1], reverse=True)
+    head = ["ranker", "OHSUMED NDCG@10", "OHSUMED MAP", "MQ2008 NDCG@5", "MQ2008 MAP"]
+    return markdown_table([*head, "seconds, OHSUMED", "seconds, MQ2008"], rows)
+
+
 def against_ridge(found: dict[str, Any], title: str) -> None:
     """The difference of each to ridge regression, with p of the randomisation test (no correction)."""
     for name, line in found.items():

@@ -3,7 +3,7 @@
 ``python3 run.py python -m experiments.growth FOLDER`` writes data sets of 10^5 to ``--most`` documents into the folder,
 measures CPU seconds of one pass of SmoothRank's objective and of one pass of the moments of RidgeCommittee, and the
 anonymous memory beside them; with 10 to 1,000 features, and with 1, 2 and 4 processes. It writes docs/growth.json, from
-which ``--draw`` draws docs/figures/growth.png and prints the tables of docs/scale.md.
+which ``--draw`` draws docs/figures/growth.png and ``python3 run.py docs --write`` makes the tables of docs/scale.md.
 """
 
 import argparse
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from experiments.pages import markdown_table
 
 DOCS = Path(__file__).parents[1] / "docs"
 FEATURES = (10, 46, 136, 300, 1000)
@@ -127,32 +129,49 @@ def draw(found: dict[str, Any]) -> None:
     figure.savefig(DOCS / "figures" / "growth.png", dpi=150)
 
 
-def rows_of(found: dict[str, Any]) -> list[str]:
-    """The rows of the table of documents and features."""
-    return [
-        f"| {one['documents']:,} | {one['features']:,} | {one['bytes'] / 1e9:.2f} | {one['pass']:.3f} "
-        f"| {one['pass'] / (one['documents'] * one['features']) * 1e9:.2f} | {one['moments']:.2f} "
-        f"| {one['anonymous'] / 1e6:,.0f} |"
+def blocks(found: dict[str, Any], fits: dict[str, Any], converted: dict[str, Any]) -> dict[str, str]:
+    """The blocks of docs/scale.md, of the results of this module, of benchmarks.out_of_core and of convert_parts."""
+    grown = [
+        [
+            *(f"{one['documents']:,}", f"{one['features']:,}", f"{one['bytes'] / 1e9:.2f}", f"{one['pass']:.3f}"),
+            f"{one['pass'] / (one['documents'] * one['features']) * 1e9:.2f}",
+            *(f"{one['moments']:.2f}", f"{one['anonymous'] / 1e6:,.0f}"),
+        ]
         for one in (*found["documents"], *found["features"])
     ]
-
-
-def workers_of(found: dict[str, Any]) -> list[str]:
-    """The rows of the table of processes."""
-    return [f"| {one['workers']} | {one['pass wall']:.2f} | {1000 * one['pass']:.0f} |" for one in found["workers"]]
-
-
-def billions_of(found: dict[str, Any]) -> list[str]:
-    """The rows of the table of a billion documents."""
-    most = billion(found)
-    return [
-        f"| read per pass | {most['bytes'] / 1e9:,.0f} GB |",
-        f"| computed per pass of SmoothRank | {60 * most['core hours, pass']:.1f} core minutes |",
-        f"| computed per pass of moments | {60 * most['core hours, moments']:.0f} core minutes |",
-        f"| returned to the client per pass of SmoothRank | {most['results, pass'] / 1e6:.0f} MB |",
-        f"| returned to the client per pass of moments | {most['results, moments'] / 1e9:.1f} GB |",
-        f"| held by the client, for 100 documents per query | {most['queries in memory'] / 1e6:,.0f} MB |",
+    titles = ["documents", "features", "GB", "pass, CPU s", "ns per value", "moments, CPU s", "anonymous memory, MB"]
+    workers = [
+        [str(one["workers"]), f"{one['pass wall']:.2f}", f"{1000 * one['pass']:.0f}"] for one in found["workers"]
     ]
+    passed = f"pass over {found['workers'][0]['documents']:,} documents, s"
+    most, one, committee = billion(found), fits["pass"], fits["committee"]
+    billions = [
+        ["read per pass", f"{most['bytes'] / 1e9:,.0f} GB"],
+        ["computed per pass of SmoothRank", f"{60 * most['core hours, pass']:.1f} core minutes"],
+        ["computed per pass of moments", f"{60 * most['core hours, moments']:.0f} core minutes"],
+        ["returned to the client per pass of SmoothRank", f"{most['results, pass'] / 1e6:.0f} MB"],
+        ["returned to the client per pass of moments", f"{most['results, moments'] / 1e9:.1f} GB"],
+        ["held by the client, for 100 documents per query", f"{most['queries in memory'] / 1e6:,.0f} MB"],
+    ]
+    return {
+        "growth": markdown_table(titles, grown),
+        "processes": markdown_table(["processes", passed, "CPU of the client per pass, ms"], workers),
+        "billion": markdown_table(["", ""], billions),
+        "out of core": (
+            f"On {fits['documents']:,} documents of {fits['features']} features ({fits['bytes'] / 1e9:.1f} GB), a fit "
+            f"of RidgeCommittee took {committee['cpu']:.0f} CPU seconds and at most {committee['peak'] / 1e6:.0f} MB "
+            f"of anonymous memory, and a pass of SmoothRank {one['cpu']:.1f} CPU seconds, "
+            f"{one['cpu'] / one['in memory']:.2f} times the cost of the same rows in memory, and at most "
+            f"{one['peak'] / 1e6:.0f} MB (`python3 run.py python -m benchmarks.out_of_core`)."
+        ),
+        "converted": (
+            f"An unsorted CSV of {converted['rows']:,} rows and {converted['columns']} columns "
+            f"({converted['source_bytes'] / 1e9:.1f} GB) with interleaved ids of {converted['queries']:,} queries "
+            f"becomes parts with at most {converted['peak_anonymous_bytes'] / 1e9:.2f} GB of anonymous memory and "
+            f"{converted['cpu_seconds']:.0f} seconds of CPU time; counts, labels and sums equal those of the source "
+            f"(`python3 run.py python -m experiments.convert_parts --rows {converted['rows']}`)."
+        ),
+    }
 
 
 if __name__ == "__main__":
@@ -170,4 +189,3 @@ if __name__ == "__main__":
         (DOCS / "growth.json").write_text(json.dumps(measure(given.folder, given.most, given.also), indent=1) + "\n")
     results = json.loads((DOCS / "growth.json").read_text())
     draw(results)
-    print("\n".join([*rows_of(results), *workers_of(results), *billions_of(results)]))
