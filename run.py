@@ -313,19 +313,26 @@ KEEP_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 ON_EVERY_CORE = ["--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
 
 
+def run_pytest(environment: Environment, arguments: Sequence[Any], **settings: str) -> int:
+    """Run pytest in the root of the checkout."""
+    variables = {**KEEP_BYTECODE, **settings}
+    return environment.run("python", "-m", "pytest", *arguments, settings=variables, cwd=ROOT)
+
+
 def test(environment: Environment, arguments: list[str]) -> int:
-    """run the tests; --thorough adds the long ones, --boundscheck checks indices in kernels, the rest goes to pytest"""
-    rest = [argument for argument in arguments if argument not in ("--thorough", "--boundscheck")]
-    thorough, checked = "--thorough" in arguments, "--boundscheck" in arguments
-    options = ["-m", "thorough or not thorough", "--hypothesis-profile=thorough"] if thorough else []
-    options += ["-p", "tests.heartbeat"]  # says what is being done where pytest is silent
+    """run the tests; --quick: one example of each; --thorough: the long ones too; --boundscheck: indices in kernels"""
+    own = ("--quick", "--thorough", "--boundscheck")
+    rest = [argument for argument in arguments if argument not in own]
+    quick, thorough, checked = (option in arguments for option in own)
+    options = ["--quick"] if quick else []
+    options += ["-m", "thorough or not thorough", "--hypothesis-profile=thorough"] if thorough else []
     if not rest:  # all of them: on every core, file by file
-        long = "more than an hour" if thorough else "less than ten minutes"
-        say(f"running every test; on two cores this takes {long}, the first time longer")
+        long = "more than an hour" if thorough else "about a minute" if quick else "less than ten minutes"
+        say(f"running {'one example of every test' if quick else 'every test'}; on two cores this takes {long}")
         options = [*ON_EVERY_CORE, *options]
     if checked:
         return test_with_bounds_checks(environment, [*options, *rest])
-    code = environment.run("python", "-m", "pytest", *options, *rest, settings=KEEP_BYTECODE, cwd=ROOT)
+    code = run_pytest(environment, [*options, *rest])
     if thorough and not rest and code != INTERRUPTED:
         say("the kernels' tests again, with bounds checks")
         code = test_with_bounds_checks(environment, ON_EVERY_CORE) or code
@@ -340,8 +347,7 @@ def test_with_bounds_checks(environment: Environment, arguments: list[str]) -> i
     files: list[Any] = []
     if not named:
         files = [tests / folder for folder in CHECKED_TESTS] + [f"--ignore={tests / name}" for name in UNCHECKED_TESTS]
-    settings = {**KEEP_BYTECODE, "NUMBA_BOUNDSCHECK": "1"}
-    return environment.run("python", "-m", "pytest", *CHECKED_OPTIONS, *arguments, *files, settings=settings, cwd=ROOT)
+    return run_pytest(environment, [*CHECKED_OPTIONS, *arguments, *files], NUMBA_BOUNDSCHECK="1")
 
 
 def bench(environment: Environment, arguments: list[str]) -> int:
@@ -392,7 +398,12 @@ def lint(environment: Environment, arguments: list[str]) -> int:
 
 
 def docs(environment: Environment, arguments: list[str]) -> int:
-    """build the documentation into build/docs and run its notebooks; a warning or a dead link is an error"""
+    """build the documentation into build/docs; --write fills in measured numbers, --check verifies pages and examples"""
+    if arguments == ["--write"]:
+        return environment.run("python", "-m", "experiments.written", "--write", cwd=ROOT)
+    if arguments == ["--check"]:
+        code = environment.run("python", "-m", "experiments.written", "--check", cwd=ROOT)
+        return run_pytest(environment, [*ON_EVERY_CORE, "tests/docs"]) or code
     options = ["--fail-on-warning", "--keep-going", "--quiet", *arguments]
     code = environment.run("python", "-m", "sphinx", *options, "docs", "build/docs", cwd=ROOT)
     code = code or environment.run("python", "-m", "docs.site.links", "build/docs", cwd=ROOT)
@@ -403,6 +414,10 @@ def docs(environment: Environment, arguments: list[str]) -> int:
 
 def release_check(environment: Environment, arguments: list[str]) -> int:
     """build the distributions and try them in fresh environments, as after a release; --help lists the options"""
+    if not {"-h", "--help"} & set(arguments):
+        code = run_pytest(environment, ["tests/release"])
+        if code:
+            return code
     return environment.run("python", "-m", "wheels.release_check", *arguments, cwd=ROOT)
 
 

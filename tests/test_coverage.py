@@ -28,7 +28,6 @@ from experiments.coverage_counts import (
 )
 from experiments.coverage_intervals import TRIALS, exact_failures, run_trial
 from experiments.coverage_page import (
-    PAGE,
     RESULTS,
     allowed,
     draw,
@@ -41,7 +40,6 @@ from experiments.coverage_page import (
 )
 from experiments.coverage_populations import POPULATIONS, Mean, coins, mixed_kinds
 from experiments.coverage_rows import Truths, smallest_risk
-from experiments.pages import read_block
 from rankwise.guarantees import Bound
 from rankwise.rankers._base import registered
 
@@ -54,11 +52,6 @@ def stored():
 
 
 # ------------------------------------------------------------------------------------------- the page
-
-
-def test_the_page_shows_the_stored_counts(stored):
-    for name, table in tables(stored).items():
-        assert read_block(PAGE, name) == table, f"run python3 run.py python -m experiments.coverage --redraw: {name}"
 
 
 def test_no_guarantee_is_false(stored):

@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 
 from experiments import holdout_widths
-from experiments.pages import read_block
 from rankwise.guarantees.holdout.intervals import mean_interval
 
 STORED = json.loads(holdout_widths.RESULTS.read_text(encoding="utf-8"))
-
-
-def test_the_page_shows_the_stored_widths():
-    assert read_block(holdout_widths.PAGE, "ohsumed") == holdout_widths.ohsumed_table(STORED)
-    assert read_block(holdout_widths.PAGE, "coins") == holdout_widths.coins_table(STORED)
 
 
 def test_on_ohsumed_betting_is_half_as_wide_as_hoeffding():

@@ -11,7 +11,7 @@ from math_core import LatexError
 import docs.site.formulas
 from docs.site.formulas import mathml
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 INLINE = r":math:`([^`]+)`"
 BLOCK = r"^( *)\.\. math::(.*(?:\n(?:\1 +.*|(?=\n\1 +)))*)"
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.report.browser import Page, find_browser
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium on the path, or RANKWISE_BROWSER")
 OPTIONS = "[...document.querySelectorAll('#version-switch option')].map((one) => one.textContent)"

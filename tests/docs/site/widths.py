@@ -1,4 +1,4 @@
-"""Every page of the built documentation on a phone: ``python3 run.py python -m tests.site.widths [FOLDER]``.
+"""Every page of the built documentation on a phone: ``python3 run.py python -m tests.docs.site.widths [FOLDER]``.
 
 Names the pages that are wider than the screen, with the elements that make them so, and what the browser said to the
 console or asked a network for; exits with 1 if there is any. With a folder, it takes a picture of every page there,
@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.report.browser import PATIENCE, Page, find_browser
 
-SITE = Path(__file__).parents[2] / "build" / "docs"
+SITE = Path(__file__).parents[3] / "build" / "docs"
 WIDTH = 390
 # What reaches beyond the screen, unless something around it scrolls or hides it.
 BEYOND = """

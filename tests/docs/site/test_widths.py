@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.docs.site.widths import WIDTH, too_wide
 from tests.report.browser import Page, find_browser
-from tests.site.widths import WIDTH, too_wide
 
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium on the path, or RANKWISE_BROWSER")

@@ -12,7 +12,7 @@ import pytest
 
 import rankwise
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATHS = sorted((ROOT / "docs" / "notebooks").iterdir())
 NOTEBOOKS = {path.stem: path for path in PATHS}
 

@@ -110,13 +110,6 @@ def test_a_part_of_a_page_is_replaced_and_the_rest_stays(tmp_path):
         write_block(page, "other", "")
 
 
-def test_the_page_of_losses_has_the_tables_that_the_scripts_make():
-    numbers = json.loads(loss_costs.NUMBERS.read_text())
-    assert read_block(loss_facts.PAGE, "facts") == loss_facts.words_table()
-    assert read_block(loss_facts.PAGE, "constants") == loss_facts.constants_table()
-    assert read_block(loss_costs.PAGE, "costs") == loss_costs.block(numbers)
-
-
 def test_every_loss_of_the_package_is_in_every_table():
     kinds = {kind for kind in registered().values() if kind.__module__.startswith("rankwise.")}
     assert {type(row.loss) for row in loss_facts.FACTS} == kinds

@@ -9,7 +9,7 @@ import pytest
 import rankwise
 from docs.site import reference
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 PAGES = reference.pages()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from experiments import annealing, boosting_rounds, bound_forms, cutoffs, direct, direct_on_map, set_facts, smoothrank
 from experiments.inventory import ITEMS
-from experiments.pages import DOCS, read_block
+from experiments.pages import DOCS
 from experiments.published import DIRECT_TABLES_2_AND_3, SMOOTHRANK_TABLE_1, SMOOTHRANK_TABLE_2
 from experiments.reproduction import PAGE, main
 from experiments.reproduction_tables import BASELINES, BLOCKS, read
@@ -23,17 +23,7 @@ def page():
     return PAGE.read_text(encoding="utf-8")
 
 
-def prose(page):
-    """The page without the parts that a script writes."""
-    return re.sub(r"<!-- (\w+): written.*?<!-- end of \1 -->", "", page, flags=re.DOTALL)
-
-
 # ------------------------------------------------------------------------------------------------------- tables
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_the_tables_of_the_page_are_made_of_the_numbers(name):
-    assert read_block(PAGE, name) == BLOCKS[name](), "run python3 run.py python -m experiments.reproduction"
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -43,12 +33,6 @@ def test_every_row_of_a_table_has_a_cell_under_each_title(name):
 
 def test_every_part_of_the_page_is_one_that_the_script_writes(page):
     assert re.findall(r"<!-- (\w+): written by experiments/reproduction.py -->", page) == list(BLOCKS)
-
-
-def test_every_decimal_in_the_text_is_one_that_a_test_below_looks_at(page):
-    text = re.sub(r"^:alt: .*$", "", prose(page), flags=re.MULTILINE)
-    text = re.sub(r"LETOR \d\.\d| 2\.0", "", text)
-    assert set(re.findall(r"\d\.\d+", text)) == {"0.01"}
 
 
 # ------------------------------------------------------------------------------------------------------- inventory

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKS = "src/rankwise/_kernels/machine/packs"
 KERNELS = "rankwise/_kernels"
 

@@ -12,7 +12,7 @@ import run
 from wheels import examples, release_check
 from wheels.release_check import CheckFailed
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 CHANGELOG = """# Changelog
 
