@@ -183,7 +183,7 @@ def collect(names: list[str], out: Path) -> None:
 
     def from_cache(self: Any, entry: Any, target_context: Any) -> Any:
         code, reason = original(self, entry, target_context)
-        if code is not None and self._digest.exact and not self._function.__closure__:
+        if code is not None and self._digest.exact:
             key = (*entry, target_context.codegen().magic_tuple())
             content = Path(KernelCache(cache_folder()).path(key)).read_bytes()
             reduced = list(pickle.loads(content[32:])[1])

@@ -16,6 +16,7 @@ SUITES = [ROOT / "tests" / "losses" / name for name in ("test_every_loss.py", "t
 DEFINED = "test_every_loss_of_the_package_has_a_definition_to_be_held_against"
 # By checks that always see it, and by checks that may: those try a few lists of hypothesis's choice.
 CAUGHT_BY = {
+    "PairSmoothHinge": (set(), set()),
     "TopHinge": (set(), set()),
     "TopHingeTame": (  # declares half its Lipschitz constant
         {
@@ -57,7 +58,7 @@ def outcomes(tmp_path_factory):
     report = tmp_path_factory.mktemp("dropped") / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "tests.losses.dropped.plugin"]
     command += ["-p", "no:cacheprovider", "--hypothesis-profile=dropped", f"--junitxml={report}"]
-    command += ["-k", f"TopHinge or {DEFINED}", *map(str, SUITES)]
+    command += ["-k", f"TopHinge or PairSmoothHinge or {DEFINED}", *map(str, SUITES)]
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
@@ -94,6 +95,6 @@ def test_its_definition_is_found_where_it_was_dropped(outcomes):
     assert outcomes[None] == {DEFINED: True}
 
 
-@pytest.mark.parametrize("file", ["loss/top_hinge.py", "oracle/losses_top_hinge.py"])
+@pytest.mark.parametrize("file", ["loss/pair_smooth_hinge.py", "loss/top_hinge.py", "oracle/losses_top_hinge.py"])
 def test_it_is_the_one_that_contributing_shows(file):
     assert f"```python\n{(DROPPED / file).read_text()}```" in (ROOT / "CONTRIBUTING.md").read_text()

@@ -3,6 +3,7 @@ from typing import Any
 from rankwise.losses._base import Loss as Loss
 from rankwise.losses._base import SmoothedMeasure as SmoothedMeasure
 from rankwise.losses._base import registered as registered
+from rankwise.losses._pairs import pair_loss as pair_loss
 from rankwise.losses.given_relevance import GivenSoftmax as GivenSoftmax
 from rankwise.losses.given_relevance import PropensityHinge as PropensityHinge
 from rankwise.losses.listnet import ListNet as ListNet

@@ -4,6 +4,7 @@ The target P(y) and its logarithm depend on the labels alone and are computed on
 works with differences of logarithms, so no probability that rounds to 0 is ever divided by.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -12,7 +13,6 @@ import numpy as np
 
 from rankwise._kernels.exp import exp
 from rankwise._kernels.machine.jit import kernel
-from rankwise._kernels.weighted_losses import weighted_softmax, weighted_softmax_curved, weighted_targets
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures.ndcg import gains
@@ -70,6 +70,68 @@ def listnet_curved(score, label, value, grad, diagonal, table, params):
         own = diagonal[p]
         grad[p] = own - label[p]
         diagonal[p] = own * (1.0 - own)
+
+
+# With document weights: one of weight k counts as k copies of it.
+
+
+@kernel
+def _log_sum(x, weight):
+    """log of the sum of w_i e^x_i over documents of positive weight, of which there is one."""
+    highest = -np.inf
+    for p in range(len(x)):
+        if weight[p] > 0.0:
+            highest = max(highest, x[p])
+    total = 0.0
+    for p in range(len(x)):
+        if weight[p] > 0.0:
+            total += weight[p] * math.exp(x[p] - highest)
+    return highest + math.log(total)
+
+
+@kernel
+def weighted_targets(start, rows, label, target, weight, kept, log_target):
+    """For every query its weights, 0 throughout where all orders are perfect, and log(e^t / sum of w e^t), by row."""
+    for q in range(len(start) - 1):
+        own = rows[start[q] : start[q + 1]]
+        lowest, highest = np.inf, -np.inf
+        for row in own:
+            if weight[row] > 0.0:
+                lowest, highest = min(lowest, label[row]), max(highest, label[row])
+        if not lowest < highest:
+            continue
+        log_total = _log_sum(target[own], weight[own])
+        for row in own:
+            kept[row], log_target[row] = weight[row], target[row] - log_total
+
+
+@kernel
+def weighted_softmax(score, label, value, grad, table, params):
+    """The cross-entropy of P_i = w_i e^v_i and Q_i = w_i e^s_i / sum; ``label`` holds w, ``value`` holds v."""
+    if label.max() == 0.0:
+        return 0.0
+    log_score = _log_sum(score, label)
+    loss = 0.0
+    for p in range(len(score)):
+        if label[p] > 0.0:
+            wanted = label[p] * math.exp(value[p])
+            own = value[p] if params[0] != 0.0 else 0.0
+            loss += wanted * ((log_score - score[p]) + own)
+            grad[p] = label[p] * math.exp(score[p] - log_score) - wanted
+    return max(loss, 0.0)
+
+
+@kernel
+def weighted_softmax_curved(score, label, value, grad, diagonal, table, params):
+    """Q_i - P_i and Q_i (1 - Q_i), as in :func:`weighted_softmax`."""
+    if label.max() == 0.0:
+        return
+    log_score = _log_sum(score, label)
+    for p in range(len(score)):
+        if label[p] > 0.0:
+            own = min(label[p] * math.exp(score[p] - log_score), 1.0)
+            grad[p] = own - label[p] * math.exp(value[p])
+            diagonal[p] = own * (1.0 - own)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -1,7 +1,7 @@
 """The loss of RankNet: the logistic loss over all pairs with different labels.
 
-The kernel arranges the scores by label, so that the documents of smaller labels are contiguous for every document, and
-evaluates each pair once with the vectorised functions of :mod:`rankwise._kernels.exp`.
+:func:`~rankwise.losses.pair_loss` builds its kernels from the vectorized functions of :mod:`rankwise._kernels.exp`;
+those for second derivatives are here.
 """
 
 from collections.abc import Sequence
@@ -13,54 +13,9 @@ import numpy as np
 from rankwise._kernels.exp import log1pexp, sigmoid
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise._kernels.weighted_losses import weighted_pair_logistic, weighted_pair_logistic_curved
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
-
-
-@kernel
-def _pair_terms(lower, own, loss, slope):
-    """log(1 + e^x) and its derivative for x = s_j - s_i over the scores s_j of smaller labels."""
-    for j in range(len(lower)):
-        x = lower[j] - own
-        loss[j] = log1pexp(x)
-        slope[j] = sigmoid(x)
-
-
-@kernel(fastmath={"reassoc", "contract"})
-def _add_up(loss, slope, grad):
-    """Add the slopes to the gradient of the smaller labels; returns the sums of losses and slopes."""
-    total, steepness = 0.0, 0.0
-    for j in range(len(loss)):
-        grad[j] += slope[j]
-        total += loss[j]
-        steepness += slope[j]
-    return total, steepness
-
-
-@kernel
-def pair_logistic_formula(score, label, value, grad, table, params):
-    """The logistic loss over pairs; ``params`` is whether it is divided by the number of pairs."""
-    size = len(score)
-    key, place = label.copy(), np.arange(size)
-    sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    arranged, slope_of = score[place], np.zeros(size)
-    loss, slope = np.empty(size), np.empty(size)
-    total, pairs, first = 0.0, 0.0, 0  # ``first`` is where the class of document p begins
-    for p in range(size):
-        if key[p] != key[first]:
-            first = p
-        _pair_terms(arranged[:first], arranged[p], loss[:first], slope[:first])
-        added, steepness = _add_up(loss[:first], slope[:first], slope_of[:first])
-        total += added
-        slope_of[p] -= steepness
-        pairs += first
-    if pairs == 0.0:
-        return 0.0
-    share = 1.0 / pairs if params[0] != 0.0 else 1.0
-    for p in range(size):
-        grad[place[p]] = slope_of[p] * share
-    return total * share
+from rankwise.losses._pairs import pair_loss
 
 
 @kernel
@@ -104,6 +59,28 @@ def pair_logistic_curved(score, label, value, grad, diagonal, table, params):
         for p in range(size):
             grad[place[p]] = slope_of[p] * share
             diagonal[place[p]] = bend_of[p] * share
+
+
+@kernel
+def weighted_pair_logistic_curved(score, label, value, grad, diagonal, table, params):
+    """Gradient and second derivatives, where a pair weighs w_i w_j."""
+    size, pairs = len(score), 0.0
+    for i in range(size):
+        for j in range(size):
+            if label[i] > label[j]:
+                weight = value[i] * value[j]
+                if weight > 0.0:
+                    p = sigmoid(score[j] - score[i])
+                    slope, bend = weight * p, weight * p * (1.0 - p)
+                    grad[j] += slope
+                    grad[i] -= slope
+                    diagonal[j] += bend
+                    diagonal[i] += bend
+                    pairs += weight
+    if pairs > 0.0 and params[0] != 0.0:
+        for i in range(size):
+            grad[i] /= pairs
+            diagonal[i] /= pairs
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -153,9 +130,8 @@ class PairLogistic(Loss):
     name = "PairLogistic"
     convex = True
     smooth = True
-    kernel = pair_logistic_formula
+    kernel, weighted_kernel = pair_loss(log1pexp, sigmoid)
     document_weights = True
-    weighted_kernel = weighted_pair_logistic
     curved_kernel = pair_logistic_curved
     weighted_curved_kernel = weighted_pair_logistic_curved
 

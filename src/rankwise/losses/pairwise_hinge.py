@@ -13,52 +13,51 @@ import numpy as np
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
-from rankwise._kernels.weighted_losses import weighted_pair_hinge, weighted_pair_hinge_curved
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure
 
-# A node of the tree sums over documents that were added from the highest score down: their number, the lowest of their
-# scores, and how far they are above it, as a sum and as a sum of squares. All sums are of nonnegative numbers, so no
-# digit is lost to cancellation, however far apart the scores are.
-_NUMBER, _LOWEST, _ABOVE, _SQUARES = range(4)
+# A node of the tree sums over documents that were added from the highest score down: their weight, the lowest of their
+# scores, and how far they are above it, as a weighted sum and as a weighted sum of squares. All sums are of nonnegative
+# numbers, so no digit is lost to cancellation, however far apart the scores are.
+_WEIGHT, _LOWEST, _ABOVE, _SQUARES = range(4)
 
 
 @kernel
-def _enter(tree, at, score):
+def _enter(tree, at, score, weight):
     """Add a document of class ``at``, whose score is not above any added before, to the tree over the classes."""
     at += 1
     while at < len(tree):
         node = tree[at]
         drop = node[_LOWEST] - score
-        node[_SQUARES] += drop * (2.0 * node[_ABOVE] + node[_NUMBER] * drop)
-        node[_ABOVE] += node[_NUMBER] * drop
-        node[_NUMBER] += 1.0
+        node[_SQUARES] += drop * (2.0 * node[_ABOVE] + node[_WEIGHT] * drop)
+        node[_ABOVE] += node[_WEIGHT] * drop
+        node[_WEIGHT] += weight
         node[_LOWEST] = score
         at += at & -at
 
 
 @kernel
 def _slacks_below(tree, at, score):
-    """Over all documents j of classes below ``at``: their number, and sums of 1 + s_j - score and of its square."""
-    number, slack, squares = 0.0, 0.0, 0.0
+    """Over all documents j of classes below ``at``: weighted sums of 1, of 1 + s_j - score, and of its square."""
+    total, slack, squares = 0.0, 0.0, 0.0
     while at > 0:
         node = tree[at]
         least = 1.0 + (node[_LOWEST] - score)
-        number += node[_NUMBER]
-        slack += node[_ABOVE] + node[_NUMBER] * least
-        squares += node[_SQUARES] + least * (2.0 * node[_ABOVE] + node[_NUMBER] * least)
+        total += node[_WEIGHT]
+        slack += node[_ABOVE] + node[_WEIGHT] * least
+        squares += node[_SQUARES] + least * (2.0 * node[_ABOVE] + node[_WEIGHT] * least)
         at -= at & -at
-    return number, slack, squares
+    return total, slack, squares
 
 
 @kernel
-def active_pairs(score, place, grade, n_grades, count, slack):
+def _active_pairs(score, weight, place, grade, n_grades, count, slack):
     """For each document i its active pairs with lower-graded documents j, those where 1 + s_j - s_i is above 0.
 
-    ``place`` lists the documents by decreasing score. ``count`` gets how many, ``slack`` the sum of 1 + s_j - s_i;
-    returns the sum of their squares over all pairs.
+    ``place`` lists the documents by decreasing score. ``count`` gets the sum of their weights w_i w_j, ``slack`` the
+    weighted sum of 1 + s_j - s_i; returns the weighted sum of its squares over all pairs.
     """
     size = len(score)
     tree = np.zeros((n_grades + 1, 4))
@@ -67,65 +66,104 @@ def active_pairs(score, place, grade, n_grades, count, slack):
         i = place[p]
         while entered < size and 1.0 + (score[place[entered]] - score[i]) > 0.0:
             j = place[entered]
-            _enter(tree, grade[j], score[j])
+            if weight is None:
+                _enter(tree, grade[j], score[j], 1.0)
+            elif weight[j] > 0.0:
+                _enter(tree, grade[j], score[j], weight[j])
             entered += 1
         count[i], slack[i], squares = _slacks_below(tree, grade[i], score[i])
+        if weight is not None:
+            count[i] *= weight[i]
+            slack[i] *= weight[i]
+            squares *= weight[i]
         total += squares
     return total
 
 
 @kernel
-def pair_hinge_formula(score, label, value, grad, table, params):
-    """The hinge over pairs; ``params`` are whether it is squared and whether it is divided by the number of pairs."""
-    squared, per_pair = params[0] != 0.0, params[1] != 0.0
+def _sum_pairs(score, label, weight, count, slack):
+    """Sums over the pairs of a query with different labels; ``weight`` None means that every document weighs 1.
+
+    numba compiles the two cases apart, so documents without weights cost nothing more.
+    ``count`` and ``slack`` get the sums of :func:`_active_pairs`: in their first row over the pairs in which a document
+    is the better one, in the second over those in which it is the worse one. Returns the weight of all pairs, active or
+    not, and the sum of squares over the active ones.
+    """
     size = len(score)
     grade = np.empty(size, np.int64)
     n_grades = number_levels(label, grade)
-    if n_grades < 2:
-        return 0.0
+    members = np.zeros(n_grades)
+    for i in range(size):
+        if weight is None:
+            members[grade[i]] += 1.0
+        else:
+            members[grade[i]] += weight[i]
+    pairs, lower = 0.0, 0.0
+    for g in range(n_grades):
+        pairs += members[g] * lower
+        lower += members[g]
+    if pairs == 0.0:
+        return 0.0, 0.0
     negated = -score
     key, place = negated.copy(), np.arange(size)
     sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    # pairs in which a document is the better one, and the worse one: the same with scores and grades negated
-    below, better, above, worse = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    squares = active_pairs(score, place, grade, n_grades, below, better)
-    active_pairs(negated, place[::-1].copy(), n_grades - 1 - grade, n_grades, above, worse)
-    loss = squares if squared else better.sum()
+    squares = _active_pairs(score, weight, place, grade, n_grades, count[0], slack[0])
+    _active_pairs(negated, weight, place[::-1].copy(), n_grades - 1 - grade, n_grades, count[1], slack[1])
+    return pairs, squares
+
+
+@kernel
+def pair_hinge_formula(score, label, value, grad, table, params):
+    """The hinge over pairs; ``params`` are whether it is squared and whether it is divided by the number of pairs."""
+    squared, size = params[0] != 0.0, len(score)
+    count, slack = np.empty((2, size)), np.empty((2, size))
+    pairs, squares = _sum_pairs(score, label, None, count, slack)
+    if pairs == 0.0:
+        return 0.0
+    divisor = pairs if params[1] != 0.0 else 1.0
     for i in range(size):
-        grad[i] = 2.0 * (worse[i] - better[i]) if squared else above[i] - below[i]
-    if per_pair:
-        members = np.zeros(n_grades)
-        for i in range(size):
-            members[grade[i]] += 1.0
-        pairs = (size * size - (members * members).sum()) / 2.0
-        for i in range(size):
-            grad[i] /= pairs
-        loss /= pairs
-    return loss
+        grad[i] = (2.0 * (slack[1, i] - slack[0, i]) if squared else count[1, i] - count[0, i]) / divisor
+    return (squares if squared else slack[0].sum()) / divisor
+
+
+@kernel
+def weighted_pair_hinge(score, label, value, grad, table, params):
+    """The same for document weights ``value``: a pair weighs w_i w_j."""
+    squared, size = params[0] != 0.0, len(score)
+    count, slack = np.empty((2, size)), np.empty((2, size))
+    pairs, squares = _sum_pairs(score, label, value, count, slack)
+    if pairs == 0.0:
+        return 0.0
+    share = 1.0 / pairs if params[1] != 0.0 else 1.0
+    for i in range(size):
+        grad[i] = share * (2.0 * (slack[1, i] - slack[0, i]) if squared else count[1, i] - count[0, i])
+    return share * (squares if squared else slack[0].sum())
+
+
+@kernel
+def _add_curved(score, label, weight, grad, diagonal, params):
+    """The squared hinge: its gradient, and 2 times the weight of the active pairs of each document."""
+    size = len(score)
+    count, slack = np.empty((2, size)), np.empty((2, size))
+    pairs, _ = _sum_pairs(score, label, weight, count, slack)
+    if pairs == 0.0:
+        return
+    share = 2.0 / pairs if params[1] != 0.0 else 2.0
+    for i in range(size):
+        grad[i] = share * (slack[1, i] - slack[0, i])
+        diagonal[i] = share * (count[0, i] + count[1, i])
 
 
 @kernel
 def squared_hinge_curved(score, label, value, grad, diagonal, table, params):
-    """The squared hinge: its gradient, and 2 times the number of active pairs of each document."""
-    size = len(score)
-    grade = np.empty(size, np.int64)
-    n_grades = number_levels(label, grade)
-    if n_grades < 2:
-        return
-    negated = -score
-    key, place = negated.copy(), np.arange(size)
-    sort_carrying(key, place, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    below, better, above, worse = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    active_pairs(score, place, grade, n_grades, below, better)
-    active_pairs(negated, place[::-1].copy(), n_grades - 1 - grade, n_grades, above, worse)
-    members = np.zeros(n_grades)
-    for i in range(size):
-        members[grade[i]] += 1.0
-    pairs = (size * size - (members * members).sum()) / 2.0
-    share = 2.0 / pairs if params[1] != 0.0 else 2.0
-    for i in range(size):
-        grad[i] = share * (worse[i] - better[i])
-        diagonal[i] = share * (below[i] + above[i])
+    """Gradient and second derivatives of the squared hinge; see :func:`_add_curved`."""
+    _add_curved(score, label, None, grad, diagonal, params)
+
+
+@kernel
+def weighted_squared_hinge_curved(score, label, value, grad, diagonal, table, params):
+    """The same for document weights ``value``."""
+    _add_curved(score, label, value, grad, diagonal, params)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -165,7 +203,7 @@ class PairHinge(Loss):
     document_weights = True
     weighted_kernel = weighted_pair_hinge
     curved_kernel = squared_hinge_curved
-    weighted_curved_kernel = weighted_pair_hinge_curved
+    weighted_curved_kernel = weighted_squared_hinge_curved
 
     def __post_init__(self) -> None:
         if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.squared, self.per_pair)):

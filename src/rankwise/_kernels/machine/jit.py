@@ -134,7 +134,7 @@ class KernelLoader(NullCache):
         opened = pack.installed()
         if isinstance(opened, str):
             return None, opened
-        if entry is None or self._digest is None or not self._digest.exact or self._function.__closure__:
+        if entry is None or self._digest is None or not self._digest.exact:
             return None, "what it depends on is not known exactly enough for a pack"
         try:
             found = opened.load("|".join(entry), tuple(args), returns, target_context)
