@@ -64,7 +64,7 @@ def single_lists() -> list[dict[str, Any]]:
         found.append(SLAMPerceptron().partial_fit(zip(X, y, strict=True)))
 
     called_for, prepared_for, streamed_for = interleaved(5, [called, prepared, streamed], time.process_time)
-    assert len({model.frozen_.digest for model in found}) == 1  # the same bits
+    assert len({model.record_.digest for model in found}) == 1  # the same bits
     work = f"learn from one list of {SIDE} x {SIDE}, CPU"
     how = f"a prepared round (OnlineRounds), {1e6 * prepared_for / SINGLE:.0f} us"
     return [

@@ -14,6 +14,7 @@ from rankwise.measures._base import Measure
 from rankwise.queries import checks
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
+from rankwise.rankers._inputs import align
 from rankwise.rankers._model_selection import mean_measure
 from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights, within_lists
 from rankwise.rankers.smooth.smoothrank import SmoothRank
@@ -42,7 +43,7 @@ def landscape(
         fitted = model.history_["sigma"]
         places = [0, len(fitted) // 2, 3 * len(fitted) // 4, -1]
         sigmas = [*dict.fromkeys(fitted[places].tolist()), float(fitted[-1]) / 16]
-    measure, queries = model._measure(), model._aligned(queries)
+    measure, queries = model._measure(), align(model, queries)
     loss = smoothed(measure, model.smoothing)
     return Landscape.of(queries, model.coef_, measure, loss, list(sigmas), points, random_state, model.n_jobs)
 

@@ -97,7 +97,7 @@ def test_every_ranker_passes_the_checks_once_rows_are_grouped(kind):
         found = {name: error for name, error in found.items() if "equivalence" not in name}
     assert {name: error for name, error in found.items() if error is not None and name not in OTHER_WORDS} == {}
     sentences = {
-        "check_n_features_in_after_fitting": "fitted on 4 features: found 1",
+        "check_n_features_in_after_fitting": "fitted on 4 features, got 1",
         "check_fit2d_predict1d": r"one document is X.reshape(1, -1)",
         "check_dtype_object": "X holds numbers",
     }

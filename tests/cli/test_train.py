@@ -141,7 +141,7 @@ def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls
         (["lists.txt", "--measure", "nDGC"], "no measure is called 'nDGC'"),
         (["one.txt"], "one.txt holds 1 query, too few to hold some out: give --test-share 0"),
         (["lists.txt", "--out", "no/folder/x"], "no/folder/x cannot be written: the folder"),
-        (["lists.txt", "--validation", "narrow.txt"], "4 features: found 2"),
+        (["lists.txt", "--validation", "narrow.txt"], "4 features, got 2"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_two(run, lists, tmp_path, arguments, sentence):

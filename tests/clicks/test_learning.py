@@ -67,9 +67,9 @@ LINEAR = [
 def test_linear_rankers_learn_from_a_log(ranker, log):
     model = ranker.fit(log)
     assert model.coef_.any()
-    assert np.array_equal(np.sort(model.click_sessions_), np.sort(log.hashes()))
+    assert np.array_equal(np.sort(model.record_.click_sessions), np.sort(log.hashes()))
     model.fit(clicks.training_queries(log, clicks.given(THETA), tau=0.1))
-    assert not hasattr(model, "click_sessions_")
+    assert model.record_.click_sessions is None
 
 
 REFUSING = [

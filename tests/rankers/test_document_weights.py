@@ -77,8 +77,8 @@ def test_weights_of_one_give_the_same_bits_as_none(ranker):
     queries = lists().with_document_weight(None)
     plain, ones = clone(ranker).fit(queries), clone(ranker).fit(queries, sample_weight=np.ones(150))
     np.testing.assert_array_equal(plain.coef_, ones.coef_)
-    assert plain.seen_.record == ones.seen_.record
-    assert not hasattr(ones, "document_weights_")
+    assert plain.record_.seen.record == ones.record_.seen.record
+    assert not ones.record_.document_weights
 
 
 @over_takers
@@ -221,12 +221,12 @@ def test_a_file_keeps_the_fact_and_the_record(ranker, tmp_path):
     model = clone(ranker).fit(queries)
     model.save(tmp_path / "model.rankwise")
     loaded = rw.load(tmp_path / "model.rankwise")
-    assert loaded.document_weights_ is True
+    assert loaded.record_.document_weights is True
     np.testing.assert_array_equal(loaded.predict(queries), model.predict(queries))
-    assert loaded.seen_.record == model.seen_.record
+    assert loaded.record_.seen.record == model.record_.seen.record
     assert str(loaded.certificate(queries)) == str(model.certificate(queries))
     model.fit(queries.with_document_weight(None)).save(tmp_path / "model.rankwise")
-    assert not hasattr(rw.load(tmp_path / "model.rankwise"), "document_weights_")
+    assert not rw.load(tmp_path / "model.rankwise").record_.document_weights
 
 
 def test_the_training_queries_without_their_weights_are_not_those_of_the_fit():

@@ -391,7 +391,7 @@ def test_features_are_known_by_their_names(ranker):
 def test_another_number_of_features_is_refused(ranker, features):
     model, others = fitted(ranker, lists()), lists(features=features)
     for ask in (others, others.X, others[2]):
-        with pytest.raises(DataError, match=f"was fitted on 4 features: found {features}") as error:
+        with pytest.raises(DataError, match=f"was fitted on 4 features, got {features}") as error:
             model.predict(ask)
         assert_one_sentence(error)
     with pytest.raises(DataError, match="two dimensions"):

@@ -82,9 +82,9 @@ def test_r8_weights_of_documents_are_used_or_refused_with_a_way_out(ranker):
 
 @over_all_kinds
 def test_r8_no_documents_are_refused(ranker):
-    assert "fit needs judged documents: found 0 queries" in refusal(clone(ranker).fit, LISTS[:0])
+    assert "fit needs judged documents, got 0 queries" in refusal(clone(ranker).fit, LISTS[:0])
     empty = rw.Queries(np.empty((0, 3)), [], [0, 0, 0])
-    assert "fit needs judged documents: found 2 queries" in refusal(clone(ranker).fit, empty)
+    assert "fit needs judged documents, got 2 queries" in refusal(clone(ranker).fit, empty)
 
 
 @over_all_rankers

@@ -14,7 +14,7 @@ from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import certificate_of, holdout_claims
 from rankwise.queries.queries import Queries
-from rankwise.rankers._fit_frame import IDLE, Frozen
+from rankwise.rankers._record import IDLE
 from tests.rankers.certificate.test_certificates import (
     KNOWN,
     RANKERS,
@@ -106,7 +106,7 @@ def test_d3_no_parameter_that_is_changed_after_fit_changes_a_row(ranker, tmp_pat
     changed.__dict__.update(missing="zero", n_jobs=1)  # what a file may hold
     for again in (changed, copy.deepcopy(changed), pickle.loads(pickle.dumps(changed)), saved(changed, tmp_path)):
         assert rows_of(again.certificate(TRAIN, UNSEEN, **KNOWN)) == before
-    assert not hasattr(clone(changed), "frozen_")
+    assert clone(changed).record_.digest is None
 
 
 def saved(model, folder):
@@ -225,7 +225,7 @@ def test_d3_a_perceptron_is_certified_for_the_margin_of_its_fit(tmp_path):
     )
     again.partial_fit(UNSEEN)
     assert again.ledger_.config.loss.margin == 1.0, "a run goes on by the rules that it began with"
-    assert again.frozen_.parameters["margin"] == 1.0
+    assert again.record_.parameters["margin"] == 1.0
 
 
 def test_d3_a_strength_that_was_chosen_stays_chosen():
@@ -371,4 +371,4 @@ def test_what_a_file_cannot_hold_is_frozen_all_the_same(tmp_path):
     assert not model.certificate(None, UNSEEN).notes[0].startswith("parameters")
     again = saved(model.set_params(random_state=3), tmp_path)
     assert again.random_state == 3
-    assert isinstance(again.frozen_, Frozen)
+    assert isinstance(again.record_.digest, str)

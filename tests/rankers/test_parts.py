@@ -97,9 +97,9 @@ def in_memory():
 
 def assert_same(one, two):
     assert one.coef_.tobytes() == two.coef_.tobytes()
-    assert one.frozen_.digest == two.frozen_.digest  # everything that was learned, histories and paths included
-    assert one.seen_.record == two.seen_.record
-    assert one.seen_.training.marks.tobytes() == two.seen_.training.marks.tobytes()
+    assert one.record_.digest == two.record_.digest  # everything that was learned, histories and paths included
+    assert one.record_.seen.record == two.record_.seen.record
+    assert one.record_.seen.training.marks.tobytes() == two.record_.seen.training.marks.tobytes()
 
 
 @pytest.mark.parametrize("name", RANKERS)

@@ -4,6 +4,7 @@ import json
 import resource
 import struct
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -222,9 +223,9 @@ def test_other_files_are_no_rankers(tmp_path):
 def test_the_scaling_of_its_lists_is_part_of_a_ranker(scaler, tmp_path):
     path = tmp_path / "model.rankwise"
     model = rw.RidgeRanker(alpha=1.0).fit(scaler.fit(lists()).transform(lists()))
-    model.scaling_ = scaler
+    model.record_ = replace(model.record_, scaler=scaler)
     whole = saved(model, path)
-    assert rw.load(path).scaling_ == scaler
+    assert rw.load(path).record_.scaler == scaler
     for change in (
         lambda facts, _: facts.update(scaling=None),
         lambda facts, _: facts["scaling"].update(how="log2"),
@@ -324,7 +325,7 @@ def test_a_number_of_features_that_is_a_lie_takes_no_memory(path, width, tmp_pat
     except FileFormatError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:  # steps are as many as they are, whatever the number of features
-        with pytest.raises(RankwiseError, match=f"fitted on {width} features: found 3"):
+        with pytest.raises(RankwiseError, match=f"fitted on {width} features, got 3"):
             model.predict(rows())
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 

@@ -91,7 +91,7 @@ def test_finite_features_that_are_too_large_are_left_to_predict():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (np.ones((3, 4)), "SLAMPerceptron was fitted on 5 features: found 4"),
+        (np.ones((3, 4)), "SLAMPerceptron was fitted on 5 features, got 4"),
         (np.ones(5), "two dimensions"),
         (np.array([["a"] * 5]), "X holds numbers"),
     ],

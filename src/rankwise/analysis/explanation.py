@@ -19,9 +19,9 @@ from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
-from rankwise.queries.scaling import Scaler
 from rankwise.queries.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
+from rankwise.rankers._inputs import align, as_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -378,14 +378,13 @@ def _one_query(model: Any, query: Any) -> Queries:
         query = Queries._trusted(query.X, query.y, start, docid=query.docid, feature_names=query.feature_names)
     elif not isinstance(query, Queries):
         named = hasattr(query, "columns")
-        X = checks.as_features(model._frame_in_order(query) if named else query, model.n_features_in_)
-        model._check_width(X.shape[1])
+        X = as_rows(model, query)
         query = Queries.from_arrays(
             X, group=[len(X)], missing=model.missing, feature_names=model._names() if named else None
         )
     if len(query) != 1:
         raise DataError(f"explain takes the documents of one query, such as queries[0]: found {len(query):,} queries")
-    aligned = model._aligned(query)
+    aligned = align(model, query)
     names = model._names()
     return aligned._replace(feature_names=names) if aligned.feature_names is None and names is not None else aligned
 
@@ -425,7 +424,7 @@ def _mean(scores: Vector) -> float:
 def _raw_values(model: Ranker, X: checks.Floats) -> Vector:
     """The features in the units before the scaling that the ranker learned on, where it can be undone."""
     values = X.astype(np.float64)
-    scaler: Scaler | None = getattr(model, "scaling_", None)
+    scaler = model.record_.scaler
     if scaler is None or scaler.center_ is None or scaler.scale_ is None:
         return values
     raw = values * scaler.scale_ + scaler.center_

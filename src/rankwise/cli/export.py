@@ -4,6 +4,7 @@ same.
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,7 +89,8 @@ def _sample(ranker: Any, path: Path, reads: dict[str, Any]) -> Any:
     """Read queries to compare scores on; a raw table for a model that makes its features of one."""
     table = raw_table_for(ranker, path)
     if table is not None:
-        builder = ranker.features_ = ranker.features_.as_fitted()
+        builder = ranker.features_.as_fitted()
+        ranker.record_ = replace(ranker.record_, builder=builder)
         builder.roles_ = {**builder.roles_, **{role: reads[role] for role in builder.roles_ if role in reads}}
         return table
     if hasattr(ranker, "features_"):

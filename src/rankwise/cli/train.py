@@ -373,7 +373,7 @@ class BatchRun:
         if columns is not None:
             used, left = len(columns["used"]), len(columns["left_out"])
             print(f"features from {used} columns, {left} left out: rankwise inspect shows what is done with each")
-        learned = self.model._learns_from_validation()
+        learned = self.model.learns_from_validation
         said = {
             "train": "trained on {}",
             "validation": f"{'also trained on' if learned else 'selected by'} {{}}, on which its mean is optimistic",

@@ -69,7 +69,7 @@ def check_linear(ranker: Ranker) -> None:
     RankwiseError
         With the reason, and the rankers that take a click log.
     """
-    why = ranker._why_not_linear()
+    why = ranker._reason_not_linear_in_labels
     if why is not None:
         raise RankwiseError(
             f"{ranker.name}.fit does not accept a ClickLog: {why}, so clicks over propensities would not be "

@@ -79,6 +79,7 @@ from rankwise.errors import DataError, RankwiseError, warn
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import lower_end
 from rankwise.queries.fingerprints import is_among
+from rankwise.rankers._record import record_of
 
 Floats = NDArray[np.float64]
 
@@ -297,8 +298,8 @@ def _as_taus(name: str, tau: Any) -> tuple[float, ...]:
 
 def _check_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propensities: Propensities) -> None:
     """Raise an error for sessions that something in the bound was learned from."""
-    learned = [("ranker", getattr(ranker, "click_sessions_", None)), ("propensities", propensities.sessions)]
-    learned.append(("ranker of over=", getattr(over, "click_sessions_", None)))
+    learned = [("ranker", record_of(ranker).click_sessions), ("propensities", propensities.sessions)]
+    learned.append(("ranker of over=", record_of(over).click_sessions))
     own = None
     for what, sessions in learned:
         if sessions is None or not len(sessions):
@@ -322,7 +323,7 @@ def _preconditions(
     name: str, ranker: Any, propensities: Propensities, account: ClickAccount, several: int
 ) -> tuple[Precondition, ...]:
     """What has to be true, each with whether it is known to be."""
-    known = True if getattr(ranker, "click_sessions_", None) is not None else None
+    known = True if record_of(ranker).click_sessions is not None else None
     beta = "clicks that trust adds are as given (beta)" if propensities.beta is not None else "there is no trust bias"
     if propensities.how == "given":
         ends = Precondition(

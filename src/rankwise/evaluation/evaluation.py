@@ -26,11 +26,12 @@ from rankwise.measures._base import Empty, Measure, Ties
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention, settle
 from rankwise.queries import checks, grouping
-from rankwise.queries.fingerprints import Seen
 from rankwise.queries.overlap import overlap
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
 from rankwise.rankers._foreign import takes_arrays
+from rankwise.rankers._inputs import align, apply_builder
+from rankwise.rankers._record import record_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -479,10 +480,10 @@ def evaluate(
 
 def _warn_if_seen(model: Any, judged: Queries | Parts) -> None:
     """Warn if a model has learned from the queries that it is measured on, or was selected by them."""
-    seen = getattr(model, "seen_", None)
-    if not isinstance(seen, Seen):
+    seen = record_of(model).seen
+    if seen is None:
         return
-    aligned = model._aligned(judged)
+    aligned = align(model, judged)
     known = {part: overlap(aligned, getattr(seen, part)).identified for part in ("training", "validation")}
     counts = [f"{int(which.sum()):,} as {part} queries" for part, which in known.items() if which.any()]
     if counts:
@@ -590,10 +591,8 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
         from rankwise.evaluation.files import open_judged
 
         queries, scores = open_judged(queries, scores)
-    if not isinstance(queries, Queries) and hasattr(scores, "features_"):
-        from rankwise.rankers._raw_tables import as_built
-
-        queries = as_built(scores, queries, grouped=True, judged=True)  # a raw table, for a ranker that takes one
+    if not isinstance(queries, Queries) and record_of(scores).builder is not None:
+        queries = apply_builder(scores, queries, grouped=True, judged=True)  # a raw table, for a ranker that takes one
     if not isinstance(queries, Queries):
         labels = np.asarray(queries)
         if (qid is None) == (group is None):

@@ -328,7 +328,7 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
         raise RankwiseError(f"export takes a fitted ranker: found {type(model).__name__}")
     model._check_fitted()
     if scaler is None:
-        scaler = getattr(model, "scaling_", None) or (None if sample is None else sample.scaling)
+        scaler = model.record_.scaler or (None if sample is None else sample.scaling)
     if scaler is None or (isinstance(scaler, str) and scaler == "none"):
         return model, None
     if not isinstance(scaler, Scaler):

@@ -19,7 +19,7 @@ from rankwise.features.table import as_table
 from rankwise.measures._base import Vector
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._raw_tables import as_built
+from rankwise.rankers._inputs import align, apply_builder
 
 AnyFormula = Formula | NetworkSum | MapSum | FusionFormula
 
@@ -101,7 +101,7 @@ def export(
     if sample is not None and columns is not None:
         sample, rows = _with_columns(ranker, sample)
     elif sample is not None:
-        sample = as_built(ranker, sample, grouped=True, judged=True, scaled=False)
+        sample = apply_builder(ranker, sample, grouped=True, judged=True, scaled=False)
     if sample is not None and scaler is not None and sample.scaling is not None:
         raise DataError(
             f"the sample was scaled by {sample.scaling!r}: give the raw queries and scaling= that scaler, since raw "
@@ -112,7 +112,7 @@ def export(
     notes += [*_other_rules(formula, target), *_gaps(ranker, features, columns)]
     own = None
     if sample is not None:
-        sample = ranker._aligned(sample, scaled=False)
+        sample = align(ranker, sample, scaled=False)
         own = ranker.predict(sample if scaler is None else scaler.transform(sample))
     # a shift moves all scores alike and changes no ranking; Lucene rejects scores below 0
     lifted = _shift(shift, own)
@@ -192,7 +192,7 @@ def _columns(
     """The builder as a part of the file; None where the engine gets what the ranker learned from."""
     if features not in ("raw", "built"):
         raise RankwiseError(f"features must be 'raw' or 'built', got {features!r:.40}")
-    builder = getattr(ranker, "features_", None)
+    builder = ranker.record_.builder
     if builder is None or features == "built":
         return None
     lacking = not_held(builder, target.holds_columns)
@@ -231,7 +231,7 @@ def _with_columns(ranker: Ranker, sample: Any) -> tuple[Queries, Any]:
 
 def _gaps(ranker: Ranker, features: str, columns: ColumnFeatures | None) -> list[str]:
     """A note where the ranker fills gaps of plain columns and the file does not."""
-    builder = getattr(ranker, "features_", None)
+    builder = ranker.record_.builder
     if builder is None or features == "built" or columns is not None or builder.missing == "keep":
         return []
     return ["the ranker fills a missing number with the median of training, and this file does not: give no gaps"]

@@ -1,13 +1,12 @@
 """The state of a fitted :class:`rankwise.FeatureBuilder` as JSON values and arrays, in the file of a model."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._digest import digest_state
 from rankwise._store import Store, StoreWriter
 from rankwise.errors import FileFormatError
 from rankwise.features.columns import Decision, Kind
@@ -79,12 +78,7 @@ def digest_of(builder: "FeatureBuilder") -> str:
 
 def digest_of_state(facts: Mapping[str, Any], arrays: Arrays) -> str:
     """SHA-256 of (facts, arrays), without the digest that the facts hold."""
-    told = {name: value for name, value in facts.items() if name != "digest"}
-    found = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
-    for name, array in sorted(arrays.items()):
-        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
+    return digest_state({name: value for name, value in facts.items() if name != "digest"}, arrays)
 
 
 def read_state(

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._tables import Table
 from rankwise._version import __version__
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.chunks import Job
+from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 
@@ -53,6 +55,18 @@ def measured(ranker: "Ranker", queries: ChunkedQueries, measure: Measure, ties: 
     return np.concatenate([np.empty(0), *queries.map(MeasuredOfChunk(ranker, measure, ties))])
 
 
+def rank_parts(ranker: "Ranker", parts: Parts) -> Table:
+    """The ranking of a data set in parts, whose rows are numbered through."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("qid", "docid", "rank", "score")}
+    for first, last in parts.chunks():
+        block = parts.block(first, last)
+        table = ranker.rank(block if block.qid is not None else block._replace(qid=np.arange(first, last)))
+        before = int(parts.start[first]) if block.docid is None else 0
+        for name, column in columns.items():
+            column.extend((table[name] + before if before and name == "docid" else table[name]).tolist())
+    return Table({**columns, "rank": np.array(columns["rank"], np.int64), "score": np.array(columns["score"], float)})
+
+
 @contextmanager
 def recorded_passes(ranker: "Ranker", checkpoint: "str | os.PathLike[str]", train: Any, held: Any) -> Iterator[None]:
     """Record the passes of a fit, and take those that an earlier run recorded.
@@ -71,12 +85,13 @@ def recorded_passes(ranker: "Ranker", checkpoint: "str | os.PathLike[str]", trai
     None
         Nothing.
     """
+    from rankwise._codec import Opaque, encode_parameters
     from rankwise.queries.passes.journal import Journal
-    from rankwise.rankers._fit_frame import IDLE, Opaque, plain_parameters
+    from rankwise.rankers._record import IDLE
 
     given = {
         name: type(value.value).__name__ if isinstance(value, Opaque) else value
-        for name, value in plain_parameters(ranker).items()
+        for name, value in encode_parameters(ranker).items()
         if name not in IDLE
     }
     about = {

@@ -8,27 +8,23 @@ rankers.
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 from io import BytesIO
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._codec import decode_parameters, encode_parameters
 from rankwise._store import Store, StoreWriter
 from rankwise.errors import FileFormatError, RankwiseError
-from rankwise.features.state import append_builder, read_builder
 from rankwise.queries.checks import Missing
-from rankwise.queries.fingerprints import MOST, SKETCHED, Fingerprints, Seen, TrainingRecord, packed
 from rankwise.queries.queries import Queries
-from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import Ranker, registered
-from rankwise.rankers._fit_frame import Frozen, meant_all, plain, plain_parameters
+from rankwise.rankers._record import FitRecord
 
 KIND = "ranker"
 _LAYOUT = 1
 _MOST_PROBED = 1_000_000  # features; rows of more would take memory for a number that may be a lie
-_SEEN = ("training", "validation")
 _NESTED = "member.{}."  # begins the names of the arrays of a ranker inside of another one
 _RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
 
@@ -36,28 +32,11 @@ _RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
 def save_ranker(ranker: Ranker, path: str | os.PathLike[str] | BytesIO) -> None:
     """Write the file of a fitted ranker atomically, or into memory."""
     metadata, arrays = state_of(ranker)
-    features = getattr(ranker, "features_", None)
-    built = None if features is None else features.to_state()
     with StoreWriter(path, KIND) as file:
         file.metadata.update(metadata)
         for name, array in arrays.items():
             file.append(name, array)
-        seen = getattr(ranker, "seen_", None)
-        if seen is not None:
-            file.metadata["seen_queries"] = {part: getattr(seen, part).forgotten for part in _SEEN}
-            for part in _SEEN:
-                marks = getattr(seen, part).marks
-                file.append(f"seen_queries.{part}.hash", marks["hash"])
-                file.append(f"seen_queries.{part}.documents", marks["documents"])
-            if seen.record is not None:
-                file.append("seen_queries.record", np.array(astuple(seen.record), dtype=np.uint64))
-        scaling = getattr(ranker, "scaling_", None)
-        if scaling is not None:
-            file.metadata["scaling"], learned = scaling.to_state()
-            for name, array in learned.items():
-                file.append(f"scaling.{name}", array)
-        if built is not None:
-            append_builder(file, built)
+        ranker.record_.append_to(file)
 
 
 def state_of(ranker: Ranker) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -67,23 +46,19 @@ def state_of(ranker: Ranker) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     (:func:`nested_state`, :func:`read_nested`).
     """
     facts, arrays = ranker._state()
-    parameters = {name: plain(value, name) for name, value in ranker.get_params(deep=False).items()}
-    frozen = getattr(ranker, "frozen_", None)
-    if frozen is not None:
-        parameters = frozen.written(parameters)
     names = ranker._names()
     metadata = {
         "ranker": ranker.name,
         "layout": _LAYOUT,
-        "parameters": parameters,
+        "parameters": ranker.record_.parameters_for_file(ranker),
         "n_features": ranker.n_features_in_,
         "feature_names": None if names is None else list(names),
         "learned": facts,
     }
-    if getattr(ranker, "document_weights_", False):
+    if ranker.record_.document_weights:
         metadata["document_weights"] = True
-    if frozen is not None:
-        metadata["digest"] = frozen.digest
+    if ranker.record_.digest is not None:
+        metadata["digest"] = ranker.record_.digest
     return metadata, arrays
 
 
@@ -116,32 +91,20 @@ def read_ranker(store: Store) -> Ranker:
     width, names = store.fact("n_features", int), store.fact("feature_names", (list, type(None)))
     try:
         parameters = _with_names_of_today(store.fact("parameters", dict), kind)
-        ranker = kind(**meant_all(parameters))
+        ranker = kind(**decode_parameters(parameters))
         # parameters that are newer than the file keep what older versions did
-        parameters = plain_parameters(ranker) | parameters
+        parameters = encode_parameters(ranker) | parameters
         _check_settings(ranker)
         ranker.n_features_in_ = width
         if names is not None:
             if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
                 raise RankwiseError(f"it names {len(names)} features of {width}")
             ranker.feature_names_in_ = np.array(names, dtype=object)
-        if "document_weights" in store.metadata and store.fact("document_weights", bool):
-            ranker.document_weights_ = True
+        ranker.record_ = FitRecord.read(store, parameters, width, names)
         with np.errstate(invalid="raise"):  # NaN where a whole number belongs
             learned = store.fact("learned", dict)
             ranker._restore({_RENAMED.get(name, name): value for name, value in learned.items()}, store)
         _refuse_unless_it_scores(ranker, width)
-        if "digest" in store.metadata:  # files of older versions may hold parameters that were changed after the fit
-            ranker.frozen_ = Frozen(parameters, store.fact("digest", str))
-        if "seen_queries" in store.metadata:  # older versions computed other fingerprints
-            ranker.seen_ = _read_seen(store)
-        if "scaling" in store.metadata:  # only if a Scaler made the training queries
-            ranker.scaling_ = _read_scaling(store, width)
-        builder = read_builder(store)
-        if builder is not None:  # only if a FeatureBuilder made the training queries
-            if list(builder.feature_names_out_) != names:
-                raise RankwiseError("its features are not those of its FeatureBuilder")
-            ranker.features_ = builder
     except FileFormatError:
         raise
     except Exception as error:  # a hostile file may provoke any error
@@ -183,27 +146,3 @@ def _refuse_unless_it_scores(ranker: Ranker, width: int) -> None:
         scores = ranker.predict(probe)
     if not np.isfinite(scores).all():
         raise RankwiseError("what it learned is beyond what float64 can compute with: scores are not finite")
-
-
-def _read_seen(store: Store) -> Seen:
-    """Fingerprints of the queries that the ranker saw."""
-    forgotten, parts = store.fact("seen_queries", dict), {}
-    for part in _SEEN:
-        hashes, lost = store.array(f"seen_queries.{part}.hash", np.uint64, (None,)), forgotten.get(part)
-        if not isinstance(lost, int) or isinstance(lost, bool) or lost < 0 or len(hashes) > MOST:
-            raise RankwiseError(f"it remembers {len(hashes):,} queries, and {lost!r:.40} more that it forgot")
-        sketches = store.array(f"seen_queries.{part}.documents", np.uint32, (len(hashes), SKETCHED))
-        parts[part] = Fingerprints.of(packed(hashes, sketches), lost)
-    record = "seen_queries.record"
-    known = TrainingRecord(*store.array(record, np.uint64, (4,)).tolist()) if record in store else None
-    return Seen(parts["training"], parts["validation"], known)
-
-
-def _read_scaling(store: Store, width: int) -> Scaler:
-    """The scaler that made the features which the ranker learned from."""
-    learned = ("center", "scale")
-    arrays = {name: store.array(f"scaling.{name}", np.float64) for name in learned if f"scaling.{name}" in store}
-    scaler = Scaler.from_state(store.fact("scaling", dict), arrays)
-    if scaler.n_features_in_ != width:
-        raise RankwiseError(f"it scales {scaler.n_features_in_!s:.20} features of {width}")
-    return scaler

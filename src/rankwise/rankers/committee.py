@@ -98,6 +98,7 @@ class Committee(Ranker):
     """
 
     name = "Committee"
+    _reason_no_document_weights = "not all of its members take them"
 
     members: Any = field(default=("RidgeRanker", "RankBoost"), kw_only=False)
     measure: Any = field(default="nDCG@10", kw_only=True)
@@ -134,7 +135,7 @@ class Committee(Ranker):
             model.feature_names_in_ = like.feature_names_in_
         model.members_ = list(members)
         model.weights_, model.deviations_ = model._given_weights(), np.array(deviations, dtype=np.float64)
-        model._freeze()
+        model.record_ = model.record_.with_result(model)
         return model
 
     @property
@@ -146,9 +147,6 @@ class Committee(Ranker):
     def takes_document_weights(self) -> bool:  # type: ignore[override]
         """Whether ``fit`` uses document weights: if every member does."""
         return all(isinstance(one, Ranker) and one.takes_document_weights for one in self._candidates())
-
-    def _why_unweighted(self) -> str:
-        return "not all of its members take them"
 
     @property
     def keeps_missing(self) -> bool:  # type: ignore[override]

@@ -20,6 +20,7 @@ from rankwise.measures._base import Measure
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker, registered, trainable
+from rankwise.rankers._inputs import align
 
 if TYPE_CHECKING:
     from rankwise.rankers.certificate.objective import TrainingObjective
@@ -109,11 +110,14 @@ class MappedRanker(Ranker):
         """Whether ``fit`` uses document weights: if the ranker does."""
         return self._given_ranker().takes_document_weights
 
-    def _why_unweighted(self) -> str:
-        return self._given_ranker()._why_unweighted()
+    @property
+    def _reason_no_document_weights(self) -> str:  # type: ignore[override]
+        return self._given_ranker()._reason_no_document_weights
 
-    def _learns_from_validation(self) -> bool:
-        return self._given_ranker()._learns_from_validation()
+    @property
+    def learns_from_validation(self) -> bool:  # type: ignore[override]
+        """Whether the final fit learns from the validation set: if the ranker does."""
+        return self._given_ranker().learns_from_validation
 
     def _measure(self) -> Measure:
         return trainable(self._given_ranker().measure if self.measure is None else self.measure)
@@ -170,7 +174,7 @@ class MappedRanker(Ranker):
         """
         if not hasattr(self, "map_"):
             self._check_fitted()
-        return self.map_.queries(self._aligned(queries), self.memory_limit)
+        return self.map_.queries(align(self, queries), self.memory_limit)
 
     # ------------------------------------------------------------------------------------------- ranking
 

@@ -16,9 +16,9 @@ from rankwise.errors import DataError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
+from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._persist import read_ranker
-from rankwise.rankers._raw_tables import as_built
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 from rankwise.rankers.linear.linear_model import LinearModel
 
@@ -72,7 +72,7 @@ class Scorer:
         self._model = copy.copy(model)
         self._width = model.n_features_in_
         self._kernel, self._sees_all = _kernel_of(self._model)
-        builder = getattr(model, "features_", None)
+        builder = model.record_.builder
         if builder is not None and builder.needs_queries:  # predict raises an error for arrays
             self._kernel = None
         if self._kernel is not None:
@@ -185,11 +185,10 @@ class Scorer:
 
     def _carefully(self, X: Any) -> Vector:
         """The scores of any input, by ``predict``."""
-        X = as_built(self._model, X, one_query=True)
+        X = inputs.apply_builder(self._model, X, one_query=True)
         by_query = self._model.missing == "min" or self._model.scores_by_query
         if by_query and not isinstance(X, (Queries, Query)):
-            features = checks.as_features(self._model._frame_in_order(X) if hasattr(X, "columns") else X)
-            self._model._check_width(features.shape[1])
+            features = inputs.as_rows(self._model, X)
             X = Queries.from_arrays(features, group=[len(features)], missing=self._model.missing)
         return self._model.predict(X)
 

@@ -55,7 +55,7 @@ def test_every_number_is_that_of_select_evaluate_and_significance(lists, folds):
         assert line["validation"] == pytest.approx(other["validation"], abs=0)
 
 
-POOLING = [one for kind in registered().values() for one in kind.examples() if one._learns_from_validation()]
+POOLING = [one for kind in registered().values() for one in kind.examples() if one.learns_from_validation]
 
 
 @pytest.mark.parametrize("ranker", POOLING, ids=lambda ranker: " ".join(repr(ranker).split()))

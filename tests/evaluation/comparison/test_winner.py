@@ -118,10 +118,10 @@ def test_t2_validation_queries_that_chose_a_ranker_do_not_certify_it(found):
     judged = found.first.validation
     for name in ("ridge", "slam"):
         model = found.models[name][0]
-        seen = overlap(judged, model.seen_.training).identified | overlap(judged, model.seen_.validation).identified
-        assert seen.all()
+        seen = model.record_.seen
+        assert (overlap(judged, seen.training).identified | overlap(judged, seen.validation).identified).all()
         assert model.certificate(holdout=judged).headline is None
-    assert overlap(judged, found.models["slam"][0].seen_.validation).identified.all()
+    assert overlap(judged, found.models["slam"][0].record_.seen.validation).identified.all()
 
 
 def test_t2_a_resumed_comparison_has_the_same_winner(lists, tmp_path):

@@ -144,7 +144,7 @@ def test_what_a_hold_out_shares_with_the_training_queries_is_named_and_no_draw_f
 def test_a_hold_out_that_was_chosen_by_is_named_and_gives_no_row(ranker):
     found = fitted(ranker, validation=HELD).certificate(None, HELD[4:6])
     assert "hold-out" not in kinds(found)
-    as_what = "of training queries" if ranker._learns_from_validation() else "of validation queries"
+    as_what = "of training queries" if ranker.learns_from_validation else "of validation queries"
     assert any(as_what in note and "v5" in note for note in found.notes)
 
 
@@ -220,8 +220,8 @@ def test_a_stream_remembers_all_its_lists_also_across_a_file(tmp_path):
     model = rw.load(tmp_path / "run.rankwise")
     for query in TRAIN[9:]:
         model.partial_fit(query)
-    np.testing.assert_array_equal(model.seen_.training.marks, fingerprints(TRAIN))
-    assert model.seen_.record == model.ledger_.record == TrainingRecord.of(TRAIN)
+    np.testing.assert_array_equal(model.record_.seen.training.marks, fingerprints(TRAIN))
+    assert model.record_.seen.record == model.ledger_.record == TrainingRecord.of(TRAIN)
     assert "hold-out" not in kinds(model.certificate(None, TRAIN[20:]))
     assert "hold-out" in kinds(model.certificate(None, UNSEEN))
 
@@ -248,10 +248,10 @@ def test_what_a_ranker_began_with_it_has_seen():
 
 def test_a_fit_that_fails_leaves_the_fingerprints_as_they_were():
     model = RidgeRanker(alpha=1.0).fit(TRAIN)
-    before = model.seen_
+    before = model.record_.seen
     with pytest.raises(RankwiseError):
         model.set_params(alpha=-1.0).fit(HELD)
-    assert model.seen_ is before
+    assert model.record_.seen is before
 
 
 def test_other_lists_than_those_of_the_fit_are_noticed():

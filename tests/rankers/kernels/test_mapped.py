@@ -96,7 +96,7 @@ def test_maps_that_cannot_be_are_refused(made, found):
 
 def test_maps_refuse_what_they_cannot_map(monkeypatch):
     map_ = rw.features.KernelPCAMap().fit(np.eye(3))
-    with pytest.raises(DataError, match="fitted on 3 features: found 2"):
+    with pytest.raises(DataError, match="fitted on 3 features, got 2"):
         map_.transform(np.eye(2))
     with pytest.raises(DataError, match="row 1, feature 0"):
         map_.transform([[0.0, 0, 0], [np.nan, 0, 0]])

@@ -98,14 +98,14 @@ def test_a_validation_set_is_learned_from_or_kept_for_choosing():
     )
     pooled = RidgeCommittee().fit(train, validation=other)
     np.testing.assert_allclose(pooled.coef_, RidgeCommittee().fit(both).coef_, rtol=1e-9)
-    assert (pooled.seen_.training.length, pooled.seen_.validation.length) == (35, 0)
+    assert (pooled.record_.seen.training.length, pooled.record_.seen.validation.length) == (35, 0)
     assert pooled.certificate(holdout=other).missing.startswith("all 15 hold-out queries were used in training")
     grid = (1e-3, 10.0)
     kept = RidgeCommittee(alpha=grid, refit="train").fit(train, validation=other)
     alone = {alpha: RidgeCommittee(alpha=alpha).fit(train).members_ for alpha in grid}
     expected = [alone[alpha][number] for number, alpha in enumerate(kept.alphas_["alpha"])]
     np.testing.assert_allclose(kept.members_, expected, rtol=1e-9)
-    assert (kept.seen_.training.length, kept.seen_.validation.length) == (20, 15)
+    assert (kept.record_.seen.training.length, kept.record_.seen.validation.length) == (20, 15)
     values = rw.evaluate(other, other.X @ alone[10.0][2], SELECTED_BY).mean
     judged = kept.path_[JUDGED][5]
     assert judged == pytest.approx(np.mean([values[one] for one in SELECTED_BY]), rel=1e-12)

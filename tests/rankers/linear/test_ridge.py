@@ -272,8 +272,9 @@ def test_a_validation_set_joins_the_folds_and_the_refit():
 def test_what_was_learned_from_counts_as_training_queries_and_is_no_hold_out():
     train, other, fresh = lists(3), lists(4, count=15), lists(16)
     pooled = RidgeRanker(alpha=1.0).fit(train, validation=other)
-    assert (pooled.seen_.training.length, pooled.seen_.validation.length, pooled.seen_.record.count) == (35, 0, 35)
-    np.testing.assert_array_equal(pooled.seen_.training.marks[20:], fingerprints(other))
+    seen = pooled.record_.seen
+    assert (seen.training.length, seen.validation.length, seen.record.count) == (35, 0, 35)
+    np.testing.assert_array_equal(seen.training.marks[20:], fingerprints(other))
     certificate = pooled.certificate(train, other)
     assert any(
         "the training queries given are not those of the fit, which saw 35" in note for note in certificate.notes
@@ -281,7 +282,8 @@ def test_what_was_learned_from_counts_as_training_queries_and_is_no_hold_out():
     assert certificate.missing.startswith("all 15 hold-out queries were used in training")
     assert pooled.certificate(holdout=fresh).headline is not None
     kept = RidgeRanker(alpha=1.0, refit="train").fit(train, validation=other)
-    assert (kept.seen_.training.length, kept.seen_.validation.length, kept.seen_.record.count) == (20, 15, 20)
+    seen = kept.record_.seen
+    assert (seen.training.length, seen.validation.length, seen.record.count) == (20, 15, 20)
 
 
 @pytest.mark.parametrize("pooled", [False, True])

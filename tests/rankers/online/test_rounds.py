@@ -17,7 +17,7 @@ over_linear = pytest.mark.parametrize("ranker", LINEAR, ids=named)
 
 def whole(model):
     """All that a run has become, with its fingerprints and its digest."""
-    return run(model), model.seen_.training.marks.tobytes(), model.seen_.record, model.frozen_.digest
+    return run(model), model.record_.seen.training.marks.tobytes(), model.record_.seen.record, model.record_.digest
 
 
 @over_linear
@@ -103,7 +103,7 @@ def test_a_certificate_knows_the_lists_of_prepared_rounds():
         (np.full((2, 3), np.inf), np.zeros(2), "X is inf at row 0"),
         (np.ones((2, 3)), np.array([-1.0, 0.0]), "labels are 0 or more"),
         (np.ones((2, 3)), np.array([np.nan, 0.0]), "labels are finite"),
-        (np.ones((2, 4)), np.zeros(2), "was fitted on 3 features: found 4"),
+        (np.ones((2, 4)), np.zeros(2), "was fitted on 3 features, got 4"),
         (np.ones((2, 3)), np.zeros(3), "one number per row"),
         (np.ones((2, 3)), None, "needs labels"),
         (1e300 * np.eye(3), np.array([0.0, 1.0, 2.0]), "too large for float64"),

@@ -206,7 +206,7 @@ def test_what_is_no_stream_of_judged_lists_is_refused_in_a_sentence(stream, foun
 def test_a_list_of_other_features_leaves_the_run_as_it_was():
     model = SLAMPerceptron().fit(lists())
     before = run(model)
-    with pytest.raises(DataError, match="was fitted on 3 features: found 5"):
+    with pytest.raises(DataError, match="was fitted on 3 features, got 5"):
         model.partial_fit(lists(features=5))
     assert run(model) == before
 

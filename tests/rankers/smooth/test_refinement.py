@@ -181,12 +181,13 @@ def test_a_validation_set_is_learned_from_or_kept_for_choosing():
     pooled = SmoothRank("nDCG@10", **QUICK).fit(train, validation=other)
     together = SmoothRank("nDCG@10", **QUICK).fit(Queries.concat([train, other], rename=True))
     np.testing.assert_allclose(pooled.coef_, together.coef_, rtol=1e-5)
-    assert (pooled.seen_.training.length, pooled.seen_.validation.length, pooled.seen_.record.count) == (80, 0, 80)
+    seen = pooled.record_.seen
+    assert (seen.training.length, seen.validation.length, seen.record.count) == (80, 0, 80)
     certificate = pooled.certificate(train, other)
     assert certificate.missing.startswith("all 20 hold-out queries were used in training")
     assert any("are not those of the fit, which saw 80" in note for note in certificate.notes)
     kept = SmoothRank("nDCG@10", refit="train", **QUICK).fit(train, validation=other)
-    assert (kept.seen_.training.length, kept.seen_.validation.length) == (60, 20)
+    assert (kept.record_.seen.training.length, kept.record_.seen.validation.length) == (60, 20)
     assert kept.refined_
     assert kept.path_["nDCG@10"][1:].max() == pytest.approx(kept.score(other), rel=1e-12)
 

@@ -246,5 +246,5 @@ def test_a_landscape_needs_a_fitted_model_and_its_features():
     with pytest.raises(RankwiseError, match="not fitted yet"):
         landscape(SmoothRank(), lists())
     model = SmoothRank(alpha=1.0, **QUICK).fit(lists())
-    with pytest.raises(DataError, match="was fitted on 4 features: found 3"):
+    with pytest.raises(DataError, match="was fitted on 4 features, got 3"):
         landscape(model, lists(features=3))

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -27,10 +27,11 @@ from rankwise.evaluation.comparison.rankers import Fitted, Learner, takes_lists
 from rankwise.evaluation.comparison.selection import combinations, fit_apart
 from rankwise.measures._base import Measure, Vector
 from rankwise.queries import checks
-from rankwise.queries.fingerprints import Seen, fingerprints
+from rankwise.queries.fingerprints import fingerprints
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._record import record_of
 
 INNER_FOLDS = 5
 _STATM = Path("/proc/self/statm")
@@ -287,7 +288,7 @@ def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
 
 def _learns_from_validation(model: Any) -> bool:
     """Whether the final fit of a ranker learns from its validation set, too."""
-    return isinstance(model, Ranker) and model._learns_from_validation()
+    return isinstance(model, Ranker) and model.learns_from_validation
 
 
 def _by_inner_folds(
@@ -311,10 +312,10 @@ def _fit(model: Any, train: Queries, validation: Queries | None) -> Any:
         return model if fitted is None else fitted
     fitted = model.fit(train)
     model = model if fitted is None else fitted
-    seen = getattr(model, "seen_", None)
-    if validation is not None and isinstance(seen, Seen):
+    record = record_of(model)
+    if validation is not None and record.seen is not None:
         # settings and the winner are selected on these queries, so a certificate must not count them as unseen
-        model.seen_ = seen.with_validation(fingerprints(validation))
+        model.record_ = replace(record, seen=record.seen.with_validation(fingerprints(validation)))
     return model
 
 

@@ -26,10 +26,10 @@ from rankwise.io.tables.rows import TableRows, as_queries, without_unjudged
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.checks import is_whole
-from rankwise.queries.fingerprints import Seen
 from rankwise.queries.folds import kfold, split
 from rankwise.queries.overlap import overlap
 from rankwise.queries.queries import Queries
+from rankwise.rankers._record import record_of
 
 USUAL_FOLDS = 5
 _PARTS = ("train", "validation", "test")
@@ -141,8 +141,8 @@ class FoldParts:
 
     def refuse_seen(self, name: str, model: Any, tested: Queries | None = None) -> None:
         """Raise an error where a model was trained or selected on test queries, as far as it remembers them."""
-        seen = getattr(model, "seen_", None)
-        if not isinstance(seen, Seen):
+        seen = record_of(model).seen
+        if seen is None:
             return
         tested = self.tested if tested is None else tested
         # a model remembers fingerprints of the queries of its fit, not the queries

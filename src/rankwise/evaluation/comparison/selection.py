@@ -239,7 +239,7 @@ def select(
 def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) -> tuple[Any, dict[str, Any]]:
     """The ranker with the best settings on the validation part, the first of equals."""
     best, found, settings, tried = None, -np.inf, {}, 0
-    pools = isinstance(ranker, Ranker) and ranker._learns_from_validation()
+    pools = isinstance(ranker, Ranker) and ranker.learns_from_validation
     for setting in combinations(grid):
         candidate = _fitted(ranker, setting, fold, apart=pools)
         # strictly better wins, so the first of equal settings is kept

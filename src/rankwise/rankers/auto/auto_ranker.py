@@ -107,6 +107,7 @@ class AutoRanker(Ranker):
 
     name = "AutoRanker"
     takes_validation = True
+    learns_from_validation = True
 
     time_limit: float | None = None
     linear: Literal["SmoothRank", "RidgeCommittee"] = "SmoothRank"
@@ -119,9 +120,6 @@ class AutoRanker(Ranker):
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests run on."""
         return (cls(folds=2, max_trees=10, linear="RidgeCommittee"),)
-
-    def _learns_from_validation(self) -> bool:
-        return True
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -152,7 +150,7 @@ class AutoRanker(Ranker):
             return base is not None
 
         bar, base = progress(self.name, steps, enabled=None if self.verbose else False), None
-        with self._kept_on_ctrl_c(keep), bar:
+        with self._keep_on_interrupt(keep), bar:
             base = trial.whole(linear)  # first: from here on there is a ranker to keep
             trial.add(LINEAR, linear, clock, bar)
             for suffix, booster in boosters.items():

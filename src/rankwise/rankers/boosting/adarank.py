@@ -155,7 +155,7 @@ class AdaRank(LinearRanker):
                     self._take(boosting)
                 return boosting.finished is not None
 
-            with self._kept_on_ctrl_c(keep):
+            with self._keep_on_interrupt(keep):
                 boosting.run(self.rounds, self.patience, self.repeats, lambda: bar.advance(1))
         self._take(boosting)
 

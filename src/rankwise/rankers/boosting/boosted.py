@@ -210,7 +210,9 @@ class BoostedRanker(Ranker):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _learns_from_validation(self) -> bool:
+    @property
+    def learns_from_validation(self) -> bool:  # type: ignore[override]
+        """Whether the final fit learns from the validation set: with ``refit="all"``."""
         return self.refit == "all"
 
     # ------------------------------------------------------------------------------------------- learning
@@ -238,7 +240,7 @@ class BoostedRanker(Ranker):
 
         total = self.trees * (bool(parts) + self.seeds)
         bar = progress("boosting", total, enabled=None if self.verbose else False)
-        with self._kept_on_ctrl_c(keep), bar:
+        with self._keep_on_interrupt(keep), bar:
             if parts:
                 self._search(sets, together, derivatives, rows, parts, seeds[0], growth, lambda: bar.advance(1))
             if validation is not None and self.refit == "train":

@@ -130,7 +130,7 @@ class ThresholdRanker(Ranker):
             return bool(done)
 
         bar = progress("boosting", self.rounds, enabled=None if self.verbose else False)
-        with self._kept_on_ctrl_c(keep), bar:
+        with self._keep_on_interrupt(keep), bar:
             while len(done) < self.rounds and not self._waited_enough(done):
                 step = next_step(watched.score) if len(candidates) else None
                 if step is None:

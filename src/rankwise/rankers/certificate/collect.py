@@ -19,12 +19,13 @@ from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
 from rankwise.guarantees.certificate import Certificate, Claim, certificate_of
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
-from rankwise.queries.fingerprints import Seen, TrainingRecord
+from rankwise.queries.fingerprints import TrainingRecord
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
-from rankwise.rankers._fit_frame import digest_of
+from rankwise.rankers._inputs import align
 from rankwise.rankers._passes import measured
+from rankwise.rankers._record import digest_of
 from rankwise.rankers.certificate.claims import (
     Constants,
     Declared,
@@ -80,7 +81,7 @@ def certify_ranker(
     fit = _Fit.of(ranker)
     ranker = fit.ranker
     measure = ranker._measure() if measure is None else measure
-    held, learned = (None if one is None else _sample(ranker, ranker._aligned(one)) for one in (holdout, train))
+    held, learned = (None if one is None else _sample(ranker, align(ranker, one)) for one in (holdout, train))
     population = Population()
     if measure.at_most_one:
         population |= Population() if held is None else held.population(measure, "pessimistic")
@@ -136,17 +137,17 @@ class _Fit:
 
     @classmethod
     def of(cls, ranker: "Ranker") -> "_Fit":
-        frozen = getattr(ranker, "frozen_", None)
-        if frozen is None:
+        record = ranker.record_
+        if record.digest is None:
             return cls(ranker, None, [])
-        notes, changed = [], frozen.changed(ranker)
+        notes, changed = [], record.changed_parameters(ranker)
         if changed:
             some = ", ".join(
                 f"{name}={now!r:.40} was {then!r:.40}" for name, (then, now) in list(changed.items())[:_NAMED]
             )
             notes.append(f"parameters were changed after the fit; this certificate is about the fit: {some}")
         try:
-            intact = digest_of(ranker) == frozen.digest
+            intact = digest_of(ranker) == record.digest
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):  # a state that no fit leaves
             intact = False
         if not intact:
@@ -154,7 +155,7 @@ class _Fit:
                 "the learned state was changed after the fit: bounds that rest on the fit are left out, and it is not "
                 "known what the present state was learned from"
             )
-        return cls(frozen.restored(ranker), intact, notes)
+        return cls(record.as_fitted(ranker), intact, notes)
 
 
 @dataclass
@@ -176,7 +177,7 @@ class _Collected:
     @property
     def training(self) -> TrainingObjective | None:
         """What the fit minimised, if these are still its weights."""
-        if self.fit.intact is False or getattr(self.ranker, "document_weights_", False):
+        if self.fit.intact is False or self.ranker.record_.document_weights:
             return None
         return self.ranker._training_objective()
 
@@ -189,7 +190,7 @@ class _Collected:
             self.missing = f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG"
             self.notes.append(self.missing)
             return len(queries)
-        seen = getattr(self.ranker, "seen_", None)
+        seen = self.ranker.record_.seen
         if seen is None:
             self.notes.append(
                 "the ranker's file has no fingerprints: whether the hold-out shares queries with the training queries "
@@ -216,7 +217,7 @@ class _Collected:
         """Bounds that the fit itself provides."""
         if self.fit.intact is False:
             return
-        if getattr(self.ranker, "document_weights_", False):
+        if self.ranker.record_.document_weights:
             self.notes.append(
                 "the fit weighted documents: no bound rests on its training objective, because bounds and measures "
                 "count documents equally"
@@ -297,11 +298,11 @@ class _Collected:
         return found
 
     def _learned(self, queries: Queries) -> Precondition:
-        seen: Seen | None = getattr(self.ranker, "seen_", None)
+        seen = self.ranker.record_.seen
         record = None if seen is None else seen.record
         if record is None:
             return Precondition(LEARNED)
-        found = record.compared(TrainingRecord.of(queries, n_jobs=getattr(self.ranker, "n_jobs", None)))
+        found = record.compared(TrainingRecord.of(queries, n_jobs=self.ranker.n_jobs))
         if found == "other":
             self.notes.append(f"the training queries given are not those of the fit, which saw {record.count:,}")
         elif found == "with other weights":

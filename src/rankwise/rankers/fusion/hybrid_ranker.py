@@ -27,6 +27,7 @@ from rankwise.queries import checks
 from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
+from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.fusion.normalizers import Engine, Fusion, Normalizer, present
@@ -130,7 +131,7 @@ class HybridRanker(Ranker):
         return (cls(bootstrap=20), cls(normalizer="none", bootstrap=0), cls(normalizer="rrf", weights="equal"))
 
     @property
-    def scores_by_query(self) -> bool:
+    def scores_by_query(self) -> bool:  # type: ignore[override]
         """Whether a score depends on the other documents of the query."""
         return self._fusion().by_query
 
@@ -235,15 +236,14 @@ class HybridRanker(Ranker):
         if not self.scores_by_query:
             return super().predict(X)
         if isinstance(X, Query):
-            X = Queries._trusted(X.X, None, np.array([0, len(X.X)]), feature_names=X.feature_names)
+            X = inputs.as_single_query(X)
         if not isinstance(X, Queries):
-            frame = self._frame_in_order(X) if hasattr(X, "columns") else X
-            self._check_width(checks.as_features(frame, self.n_features_in_).shape[1])
+            inputs.as_rows(self, X)
             raise DataError(
                 f"{self.name} normalises scores within each query (normalizer={self.normalizer!r}): give Queries, one "
                 "Query, or Queries.from_arrays(X, qid=..., missing='keep')"
             )
-        queries, fusion = self._aligned(X), self._fusion()
+        queries, fusion = inputs.align(self, X), self._fusion()
         scores = np.empty(queries.n_documents)
         parts = fusion.normalised(queries.X[queries.rows], queries.start)
         scores[queries.rows] = fusion.combined(parts, self.weights_, self.n_jobs)

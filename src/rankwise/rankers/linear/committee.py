@@ -19,7 +19,6 @@ from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import gains
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.chunks import Scale
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
@@ -230,15 +229,15 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         """Instances that the common tests of all rankers use."""
         return cls(), cls("AP", alpha=(0.1, 10.0), folds=2, refit="train")
 
-    def _learns_from_validation(self) -> bool:
+    @property
+    def learns_from_validation(self) -> bool:  # type: ignore[override]
+        """Whether the final fit learns from the validation set: with ``refit="all"``."""
         return self.refit == "all"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         self._measure()  # refused before any work if it is none
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
-        if any(differing_weights(one) is not None for one in selection.pool.sets):
-            self.document_weights_ = True
         problems = CommitteeProblems.of(selection, self.scale, self.n_jobs)
         alphas, judged = chosen_alphas(problems, grid)
         self.members_ = problems.members(alphas)

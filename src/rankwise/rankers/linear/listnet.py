@@ -23,6 +23,7 @@ from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.queries import checks
 from rankwise.queries.chunks import Scale, scale_factors
+from rankwise.queries.fingerprints import Seen
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
@@ -140,6 +141,7 @@ class ListNet(LinearOnlineLearner):
     """
 
     name = "ListNet"
+    _reason_no_document_weights = "the ledger of solver='sgd' counts unweighted losses; solver='lbfgs' takes them"
 
     solver: Literal["sgd", "lbfgs"] = "sgd"
     target: str = "labels"
@@ -177,11 +179,10 @@ class ListNet(LinearOnlineLearner):
         else:
             super()._fit(queries, validation)
 
-    def _remember_lists(self, train: Queries) -> None:
+    def _record_training_queries(self, train: Queries) -> Seen:
         if self._is_batch():
-            LinearRanker._remember_lists(self, train)
-        else:
-            super()._remember_lists(train)
+            return LinearRanker._record_training_queries(self, train)
+        return super()._record_training_queries(train)
 
     # ------------------------------------------------------------------------------------------- online rounds
 
@@ -236,9 +237,6 @@ class ListNet(LinearOnlineLearner):
             scale=self._round_scale(),
         )
 
-    def _why_unweighted(self) -> str:
-        return "the ledger of solver='sgd' counts unweighted losses; solver='lbfgs' takes them"
-
     def _round_scale(self) -> Any:
         return "none" if self.scale == "auto" else self.scale
 
@@ -274,7 +272,7 @@ class ListNet(LinearOnlineLearner):
 
         descents = len(alphas) * (len(parts) or 1) + bool(parts)
         bar = progress("descending", descents, enabled=None if self.verbose else False)
-        with bar, self._kept_on_ctrl_c(keep):
+        with bar, self._keep_on_interrupt(keep):
             if parts:
                 judged = mean_over_folds(queries, parts, judge)
             # without a validation set one alpha is left: the one that the folds selected, or the largest

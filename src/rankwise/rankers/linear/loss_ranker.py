@@ -80,10 +80,12 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         """Whether ``fit`` uses document weights: if its loss does."""
         return getattr(self._loss(), "document_weights", False)
 
-    def _why_unweighted(self) -> str:
+    @property
+    def _reason_no_document_weights(self) -> str:  # type: ignore[override]
         return f"{self._loss()!r:.60} declares none"
 
-    def _why_not_linear(self) -> str | None:
+    @property
+    def _reason_not_linear_in_labels(self) -> str | None:  # type: ignore[override]
         if not getattr(self._loss(), "linear_in_labels", False):
             return f"{self._loss()!r:.60} is not linear in the labels"
         several = self.max_norm if self.max_norm is not None else self.alpha
@@ -96,7 +98,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     @property
     def _by_newton(self) -> bool:
         """Whether Newton steps solve the problem: they need Hessian products, without weights, and a smooth penalty."""
-        if getattr(self, "document_weights_", False):
+        if self.record_.document_weights:
             return False
         return self.penalty == "l2" and self._loss().squared_pairs is not None
 
@@ -146,7 +148,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
             return True
 
         with (
-            self._kept_on_ctrl_c(keep),
+            self._keep_on_interrupt(keep),
             progress("fitting", self._solves(levels, parts), enabled=None if self.verbose else False) as bar,
         ):
             if parts:

@@ -137,10 +137,13 @@ class RidgeRanker(SelectionParameters, LinearRanker):
             cls(refit="train"),
         )
 
-    def _learns_from_validation(self) -> bool:
+    @property
+    def learns_from_validation(self) -> bool:  # type: ignore[override]
+        """Whether the final fit learns from the validation set: with ``refit="all"``."""
         return self.refit == "all"
 
-    def _why_not_linear(self) -> str | None:
+    @property
+    def _reason_not_linear_in_labels(self) -> str | None:  # type: ignore[override]
         if self.target != "labels" or self.balanced:
             return "only target='labels' with balanced=False is linear in the labels"
         if not self._measure().linear_in_labels and len(as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")) > 1:
@@ -157,8 +160,6 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
         several = len(grid) > 1
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state, several)
-        if any(differing_weights(one) is not None for one in selection.pool.sets):
-            self.document_weights_ = True
         problems, scale = self._problems(selection)
         whole = joined(problems).ridge(scale)
         alphas = self._alphas(whole, grid)

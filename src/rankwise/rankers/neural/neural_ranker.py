@@ -113,6 +113,7 @@ class NeuralRanker(Ranker):
     """
 
     name = "NeuralRanker"
+    _reason_no_document_weights = "a step takes whole queries"
     takes_validation = True
 
     hidden: Sequence[int] = (64, 32)
@@ -129,9 +130,6 @@ class NeuralRanker(Ranker):
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests of all rankers use."""
         return cls(hidden=(5, 5), epochs=6, batch=4), cls("AP", hidden=(3,), loss=PairLogistic(), epochs=4, dropout=0)
-
-    def _why_unweighted(self) -> str:
-        return "a step takes whole queries"
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -158,7 +156,7 @@ class NeuralRanker(Ranker):
             return bool(record.rows)
 
         bar = progress("training", self.epochs, enabled=None if self.verbose else False)
-        with self._kept_on_ctrl_c(keep), bar:
+        with self._keep_on_interrupt(keep), bar:
             while not record.ends(self.epochs, self.patience):
                 loss = training.epoch()
                 network = replace(training.network, theta=training.network.theta.copy())

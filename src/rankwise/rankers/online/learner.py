@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.blas import one_blas_thread
 from rankwise._kernels.parallel import threads
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -31,8 +30,10 @@ from rankwise.queries.grouped_labels import Labels
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
+from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import LinearRanker, Ranker
-from rankwise.rankers._fit_frame import refuse_unknown, warn_of_uneven_features
+from rankwise.rankers._fit_frame import fit_scope, refuse_unknown, warn_of_uneven_features
+from rankwise.rankers._record import begin_record
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, RoundLog, State, Tally
 from rankwise.solvers.online.ledger import Ledger
@@ -67,6 +68,10 @@ class OnlineLearner(Ranker):
         Everything that the next round depends on.
     """
 
+    _reason_no_document_weights = (
+        "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
+    )
+
     eta: Any = 1.0
     epochs: int = 1
     shuffle: bool = False
@@ -88,12 +93,9 @@ class OnlineLearner(Ranker):
         job, arguments, *_ = super()._expected_passes(queries)
         return job, arguments, 1 + self.epochs, 1 + self.epochs
 
-    def _why_unweighted(self) -> str:
-        return "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
-
-    def _remember_lists(self, train: Queries) -> None:
+    def _record_training_queries(self, train: Queries) -> Seen:
         """Begin with no fingerprints: queries are added as their rounds are run."""
-        self.seen_ = Seen()
+        return Seen()
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
@@ -119,7 +121,7 @@ class OnlineLearner(Ranker):
             return bool(state.rounds)
 
         shown = progress("learning", self.epochs * len(queries)) if self.verbose else nullcontext()
-        with shown as bar, self._kept_on_ctrl_c(keep):
+        with shown as bar, self._keep_on_interrupt(keep):
             for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
@@ -164,32 +166,32 @@ class OnlineLearner(Ranker):
         if hasattr(X, "as_training_queries"):  # a click log, which rounds on mistakes refuse by name
             X = X.as_training_queries(self)
         for block in self._blocks(X, y, group, qid):
-            with one_blas_thread(), self._all_or_nothing():
-                self._refuse_document_weights(block)
+            with fit_scope(self):
+                inputs.check_document_weights(self, block)
                 begins = not hasattr(self, "ledger_")
                 if begins:
-                    self._remember_features(block)
+                    begin_record(self, block)
                     config = self._config(None)
                     self._warn_if_uneven(config, block)
-                    self._take(*self._begin(config, checks.as_random(self.random_state)), Seen())
-                queries = self._aligned(block)
+                    self._take(*self._begin(config, checks.as_random(self.random_state)), self.record_.seen)
+                queries = inputs.align(self, block)
                 config, first = self.ledger_.config, self.ledger_.tally.length
                 state, ledger = self.state_, self.ledger_
-                seen = getattr(self, "seen_", None)  # a run of an older version has no fingerprints
+                seen = self.record_.seen  # a run of an older version has no fingerprints
                 for part in _chunks(queries, np.arange(len(queries))):
                     state, played = self._run(config, state, queries, part, seen is not None)
                     ledger, seen = _recorded(ledger, seen, state, played, queries, first)
                 self._take(state, ledger, seen)
-                self._freeze(begins)
+                self.record_ = self.record_.with_result(self, continued=not begins)
         return self
 
     def _continue(self, state: Any, played: RoundLog, queries: Queries) -> None:
         """Take over rounds that were run from the present state."""
-        with one_blas_thread(), self._all_or_nothing():
-            seen, first = getattr(self, "seen_", None), self.ledger_.tally.length
+        with fit_scope(self):
+            seen, first = self.record_.seen, self.ledger_.tally.length
             ledger, seen = _recorded(self.ledger_, seen, state, played, queries, first)
             self._take(state, ledger, seen)
-            self._freeze(False)
+            self.record_ = self.record_.with_result(self, continued=True)
 
     def _run(
         self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool
@@ -203,7 +205,7 @@ class OnlineLearner(Ranker):
     def _take(self, state: Any, ledger: Ledger, seen: Seen | None) -> None:
         self.state_, self.ledger_ = state, ledger
         if seen is not None:
-            self.seen_ = replace(seen, record=ledger.record)
+            self.record_ = replace(self.record_, seen=replace(seen, record=ledger.record))
 
     def _training_objective(self) -> TrainingObjective | None:
         loss = self.ledger_.config.loss
@@ -213,11 +215,11 @@ class OnlineLearner(Ranker):
 
     def _blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[Queries]:
         if hasattr(X, "chunked"):  # Parts, in their order
-            yield from (self._judged(block, y, group, qid, "partial_fit") for block in X.blocks())
+            yield from (inputs.judged_queries(self, block, y, group, qid, "partial_fit") for block in X.blocks())
         elif isinstance(X, Query):
             yield _gather([_one_list(X)], self.missing)
         elif isinstance(X, Queries) or isinstance(y, Labels) or group is not None or qid is not None:
-            yield self._judged(X, y, group, qid, "partial_fit")
+            yield inputs.judged_queries(self, X, y, group, qid, "partial_fit")
         elif y is not None:
             yield _gather([_one_list((X, y))], self.missing)
         elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):

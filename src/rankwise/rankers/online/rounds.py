@@ -77,11 +77,12 @@ class OnlineRounds:
         """Go on from the state of the model."""
         model = self._model
         self._began = getattr(model, "state_", None)
-        if self._began is None or hasattr(model, "features_"):  # the first list tells the width; raw tables are built
+        # the first list tells the width; raw tables are built
+        if self._began is None or model.record_.builder is not None:
             self._one = None
             return
         # a run of an older version has no fingerprints
-        self._one = SingleRounds(model.ledger_.config, self._began, hasattr(model, "seen_"), GATHERED, _WAITING)
+        self._one = SingleRounds(model.ledger_.config, self._began, model.record_.seen is not None, GATHERED, _WAITING)
 
     @property
     def coef_(self) -> Vector:

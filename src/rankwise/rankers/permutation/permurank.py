@@ -189,7 +189,7 @@ class PermuRank(SelectionParameters, LinearRanker):
                 judged = list(mean_over_folds(queries, parts, judge))
                 tried = (alphas[self._best(judged, alphas)[0]],)
             runs = [PermutationRun(alpha) for alpha in tried]
-            with self._kept_on_ctrl_c(lambda: self._take(runs, alphas, judged, factor)):
+            with self._keep_on_interrupt(lambda: self._take(runs, alphas, judged, factor)):
                 orders = orders_of(queries)
                 for run in runs:
                     self._run(run, orders, validation, bar)

@@ -163,7 +163,7 @@ class TwoStage(SelectionParameters, LinearRanker):
                 judged = mean_over_folds(queries, parts, judge)
             first = self._first_stage(queries, validation, factor, loss)
             done: list[_Solved] = []
-            with self._kept_on_ctrl_c(lambda: self._take(done, alphas, judged, first, factor)):
+            with self._keep_on_interrupt(lambda: self._take(done, alphas, judged, first, factor)):
                 for found in minima(first):
                     coef = found.w * factor
                     done.append(_Solved(found, self._worth(queries, coef), self._worth(validation, coef)))

@@ -162,6 +162,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     """
 
     name = "SmoothRank"
+    _reason_not_on_parts = "protocol='paper' needs all scores in memory, protocol='committee' does not"
     takes_validation = True
     before: ClassVar[Mapping[str, Any]] = {"protocol": "paper", "refit": "train"}
 
@@ -193,9 +194,6 @@ class SmoothRank(SelectionParameters, LinearRanker):
         """Whether ``fit`` takes parts: in the committee's protocol."""
         return self.protocol == "committee"
 
-    def _why_not_on_parts(self) -> str:
-        return "protocol='paper' needs all scores in memory, protocol='committee' does not"
-
     @property
     def history_(self) -> AnnealingHistory:
         """The stages, made of the columns that ``fit`` keeps."""
@@ -210,14 +208,17 @@ class SmoothRank(SelectionParameters, LinearRanker):
         usual = stages * min(self.steps, _USUAL_STEPS)
         return LossOfChunk(loss, None), arguments, 5 + usual, 5 + 20 * stages * self.steps
 
-    def _why_not_linear(self) -> str | None:
+    @property
+    def _reason_not_linear_in_labels(self) -> str | None:  # type: ignore[override]
         if not self._measure().linear_in_labels:
             return f"{self._measure().title} is not linear in the labels"
         if self.start is None or isinstance(self.start, str):
             return "its default start is not linear in the labels; give start=, a fitted linear ranker or weights"
         return None
 
-    def _learns_from_validation(self) -> bool:
+    @property
+    def learns_from_validation(self) -> bool:  # type: ignore[override]
+        """Whether the final fit learns from the validation set: with ``refit="all"``, in the committee's protocol."""
         return self.refit == "all" and self.protocol == "committee"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -257,7 +258,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 self._hold(start, None, refiner, nothing)
                 return True
 
-            with self._kept_on_ctrl_c(keep):
+            with self._keep_on_interrupt(keep):
                 choice = refiner.judged() if start.any() else nothing
                 refined = None
                 if choice.best is not None:
@@ -347,7 +348,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 self._take(*found, -1, trials, grid, np.full(tried, np.nan))
                 return True
 
-            with self._kept_on_ctrl_c(keep):
+            with self._keep_on_interrupt(keep):
                 if parts:
                     worth = mean_over_parts([self._judged_on(part, queries, trials) for part in parts])
                     best, place = self._choose(worth, alphas)
