@@ -11,7 +11,7 @@ from sklearn.base import clone
 import rankwise
 import rankwise as rw
 from rankwise.errors import Interrupted
-from rankwise.rankers.auto.families import Boosted, Linear
+from rankwise.rankers.auto.candidates import Boosted, Linear
 from rankwise.rankers.online import learner
 from rankwise.rankers.smooth import annealing
 from rankwise.solvers.batch.risk import BundleRisk
@@ -157,11 +157,11 @@ def auto_ranker_stopped(monkeypatch, family, method, call, queries):
 @pytest.mark.parametrize(
     ("family", "method", "call", "tried", "reason"),
     [
-        (Linear, "fitted", 2, [], "linear: the fit was stopped before candidates had been tried"),
+        (Linear, "fit", 2, [], "linear: the fit was stopped before candidates had been tried"),
         (Boosted, "out_of_fold", 1, ["linear"], "linear: the fit was stopped after linear had been tried"),
         (
             Boosted,
-            "fitted",
+            "fit",
             1,
             ["linear", "boosted", "half and half"],
             "linear: the fit was stopped after linear, boosted, half and half had been tried",
@@ -186,7 +186,7 @@ def test_a_stopped_auto_ranker_holds_the_linear_ranker_of_all_queries(
 
 
 def test_an_auto_ranker_that_is_stopped_in_its_first_fit_is_as_before(monkeypatch):
-    model, error, before = auto_ranker_stopped(monkeypatch, Linear, "fitted", 1, lists(40))
+    model, error, before = auto_ranker_stopped(monkeypatch, Linear, "fit", 1, lists(40))
     assert not isinstance(error, Interrupted)
     assert learned(model) == before
 

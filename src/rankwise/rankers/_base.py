@@ -29,7 +29,6 @@ from rankwise._tables import Table
 from rankwise.errors import DataError, Interrupted, MeasureError, RankwiseError
 from rankwise.measures._base import Measure, parse
 from rankwise.queries.checks import Floats
-from rankwise.queries.fingerprints import Seen, TrainingRecord, fingerprints, recorded_weights
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries, as_queries
@@ -42,8 +41,8 @@ from rankwise.rankers._fit_frame import (
     warn_of_shared_queries,
 )
 from rankwise.rankers._parameters import CommonParameters
-from rankwise.rankers._passes import ScoresOfChunk, rank_parts, recorded_passes
-from rankwise.rankers._record import FitRecord, begin_record, warm_start_sources
+from rankwise.rankers._passes import ScoresOfChunk, rank_by_scores, rank_parts, recorded_passes
+from rankwise.rankers._record import FitRecord, begin_record
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
@@ -85,8 +84,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     scores_by_query : bool
         Whether a score depends on the other documents of the query, so that ``predict`` needs the grouping.
     before : mapping of str to object
-        Values of newer parameters under which the ranker works as it did before they came; files without them have
-        these.
+        Values of newer parameters for files without them, under which the ranker works as before.
     n_features_in_ : int
         Number of features seen by ``fit``.
     feature_names_in_ : ndarray of str
@@ -105,6 +103,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     scores_by_query: ClassVar[bool] = False
     before: ClassVar[Mapping[str, Any]] = {}
 
+    _records_rounds: ClassVar[bool] = False  # whether queries are recorded as their rounds are run
     # for error messages; the last is None if unbiased labels, such as clicks over propensities, do not bias the fit
     _reason_no_document_weights: ClassVar[str] = "what it minimizes is defined for whole rankings"
     _reason_not_on_parts: ClassVar[str] = "it needs all documents in memory"
@@ -128,9 +127,9 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def features_(self) -> "FeatureBuilder":
-        """The builder that made the training queries of a table; absent if none did. Raw tables go through it."""
+        """The FeatureBuilder that made the training queries of a table; absent if none did."""
         if self.record_.builder is None:
-            raise AttributeError(f"this {self.name} did not learn from a table of a FeatureBuilder: no features_")
+            raise AttributeError(f"this {self.name} did not learn from a table")
         return self.record_.builder
 
     # ------------------------------------------------------------------------------------------- learning
@@ -275,14 +274,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(queries, Parts):
             return rank_parts(self, queries)
         queries = as_queries(inputs.apply_builder(self, queries, grouped=True), f"{self.name}.rank")
-        scores = self.predict(queries)
-        owner = queries.query_of_row
-        order = np.lexsort((np.arange(len(scores)), -scores, owner))
-        place = np.arange(len(order)) - np.repeat(queries.start[:-1], queries.sizes) + 1
-        names = queries.names()
-        rows: Any = order if queries.docid is None else list(queries.docid[order])
-        qid = [names[number] for number in owner[order].tolist()]
-        return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
+        return rank_by_scores(queries, self.predict(queries))
 
     def score(
         self,
@@ -382,10 +374,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         self._check_fitted()
         declared = Declared(row_radius=row_radius, longest=longest, first_ball=first_ball)
-        train, holdout = (
-            part if part is None else inputs.apply_builder(self, part, grouped=True, judged=True)
-            for part in (train, holdout)
-        )
+        train, holdout = (inputs.apply_builder(self, part, grouped=True, judged=True) for part in (train, holdout))
         with one_blas_thread():
             return certify_ranker(self, train, holdout, delta, declared, unverified)
 
@@ -453,14 +442,6 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         w = np.zeros(queries.n_features)
         return LossOfChunk(PairHinge(), None), (w, PairHinge()), 2, 2
-
-    def _record_training_queries(self, train: Queries) -> Seen:
-        """Fingerprints of the training queries, and of those that rankers among the parameters saw."""
-        marks = fingerprints(train, n_jobs=self.n_jobs)
-        seen = Seen(record=TrainingRecord().added(marks, recorded_weights(train))).with_training(marks)
-        for source in warm_start_sources(self):
-            seen |= source.record_.seen or Seen()
-        return seen
 
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)

@@ -226,7 +226,7 @@ def apply_builder(
         If it is neither a raw table nor one of features, or lacks the grouping that features need.
     """
     builder = ranker.record_.builder
-    if builder is None or isinstance(X, (ChunkedQueries, Parts)):
+    if builder is None or X is None or isinstance(X, (ChunkedQueries, Parts)):
         if isinstance(X, RawTable):
             raise DataError(f"{ranker.name} learned from features and not from a table: it has no FeatureBuilder")
         return X

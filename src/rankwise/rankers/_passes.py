@@ -1,4 +1,4 @@
-"""Rankers on data sets in parts: their scores and measures by passes, and the checkpoint of a fit."""
+"""Rankings of queries in memory and in parts, scores and measures by passes, and the checkpoint of a fit."""
 
 import hashlib
 import json
@@ -53,6 +53,17 @@ class MeasuredOfChunk(Job):
 def measured(ranker: "Ranker", queries: ChunkedQueries, measure: Measure, ties: Ties = "expected") -> Vector:
     """The measure of a ranker on every query; NaN where it is 0/0."""
     return np.concatenate([np.empty(0), *queries.map(MeasuredOfChunk(ranker, measure, ties))])
+
+
+def rank_by_scores(queries: Queries, scores: Vector) -> Table:
+    """The documents of every query by falling scores, ties in input order."""
+    owner = queries.query_of_row
+    order = np.lexsort((np.arange(len(scores)), -scores, owner))
+    place = np.arange(len(order)) - np.repeat(queries.start[:-1], queries.sizes) + 1
+    names = queries.names()
+    rows: Any = order if queries.docid is None else list(queries.docid[order])
+    qid = [names[number] for number in owner[order].tolist()]
+    return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
 
 
 def rank_parts(ranker: "Ranker", parts: Parts) -> Table:

@@ -176,7 +176,7 @@ def begin_record(ranker: "Ranker", train: Queries, click_sessions: Any = None) -
     if train.feature_names is not None:
         ranker.feature_names_in_ = np.array(train.feature_names, dtype=object)
     ranker.record_ = FitRecord(
-        seen=ranker._record_training_queries(train),
+        seen=Seen() if ranker._records_rounds else _training_seen(ranker, train),
         document_weights=differing_weights(train) is not None,
         click_sessions=click_sessions,
         builder=train.built_by,
@@ -184,14 +184,23 @@ def begin_record(ranker: "Ranker", train: Queries, click_sessions: Any = None) -
     )
 
 
-def warm_start_sources(ranker: "Ranker") -> list[Any]:
-    """Rankers whose weights a ranker starts from: the queries that they saw count as seen."""
+def _training_seen(ranker: "Ranker", train: Queries) -> Seen:
+    """Fingerprints of the training queries, and of those that rankers which this one starts from saw."""
+    marks = fingerprints(train, n_jobs=ranker.n_jobs)
+    seen = Seen(record=TrainingRecord().added(marks, recorded_weights(train))).with_training(marks)
+    for source in _warm_start_sources(ranker):
+        seen |= record_of(source).seen or Seen()
+    return seen
+
+
+def _warm_start_sources(ranker: "Ranker") -> list[Any]:
+    """The values among the parameters that a ranker may start from, and the ranker itself with a warm start."""
     sources: list[Any] = []
     for value in ranker.get_params(deep=False).values():
         sources += value if isinstance(value, (list, tuple)) else [value]
     if getattr(ranker, "warm_start", False) and hasattr(ranker, "coef_"):
         sources.append(ranker)
-    return [source for source in sources if isinstance(getattr(source, "record_", None), FitRecord)]
+    return sources
 
 
 def digest_of(ranker: "Ranker") -> str:

@@ -8,8 +8,8 @@ import pytest
 
 import rankwise as rw
 from rankwise.errors import MissingExtraError, RankwiseError
-from rankwise.rankers.auto import auto_ranker, families
-from rankwise.rankers.auto.choice import Difference, criterion, criterion_measures, judged
+from rankwise.rankers.auto import auto_ranker, candidates
+from rankwise.rankers.auto.candidates import Difference, criterion, criterion_measures, measure_values
 from rankwise.rankers.committee import within_query_deviation
 
 pytest.importorskip("lightgbm")
@@ -53,7 +53,7 @@ def test_it_stays_linear_where_relevance_is(linear):
     assert linear.chosen_ == "linear"
     assert linear.reason_.startswith("linear: ")
     assert "3-fold cross-validation over 60 queries" in linear.reason_
-    alone = families.Linear.of(linear).fitted(LINEAR)
+    alone = candidates.Linear.of(linear).fit(LINEAR)
     np.testing.assert_array_equal(linear.predict(LINEAR), alone.predict(LINEAR))
 
 
@@ -61,7 +61,7 @@ def test_it_takes_trees_where_relevance_has_interactions(trees):
     assert trees.chosen_ != "linear"
     assert "better than linear by" in trees.reason_
     test = simulated(100, 6.0, 2)
-    assert trees.score(test) > families.Linear.of(trees).fitted(TREES).score(test)
+    assert trees.score(test) > candidates.Linear.of(trees).fit(TREES).score(test)
 
 
 def test_the_report_holds_every_candidate_and_one_choice(trees):
@@ -83,8 +83,8 @@ def test_the_trial_by_hand(trees):
     for part in parts:
         rest = np.setdiff1d(np.arange(len(TREES)), part)
         rows = np.isin(TREES.query_of_row, part)
-        scores[rows] = families.Linear.of(trees).fitted(TREES[rest]).predict(TREES)[rows]
-    found = np.nanmean(criterion(judged(TREES, scores, criterion_measures(trees._measure()))))
+        scores[rows] = candidates.Linear.of(trees).fit(TREES[rest]).predict(TREES)[rows]
+    found = np.nanmean(criterion(measure_values(TREES, scores, criterion_measures(trees._measure()))))
     assert trees.report_["criterion"][0] == pytest.approx(found)
     best = int(np.argmax(trees.report_["difference"]))
     assert Difference(trees.report_["difference"][best], trees.report_["standard error"][best]).is_clear
@@ -169,7 +169,7 @@ def test_a_limit_that_is_over_at_once_leaves_the_linear_candidate():
 
 def test_a_limit_ends_the_growth_of_trees(monkeypatch):
     looks = iter([False] * 30 + [True] * 10_000)
-    monkeypatch.setattr(families.Clock, "is_over", property(lambda clock: next(looks)))
+    monkeypatch.setattr(candidates.Clock, "is_over", property(lambda clock: next(looks)))
     model = rw.AutoRanker(**(QUICK | {"max_trees": 200})).fit(TREES)
     assert "time_limit ended the search" in model.reason_
     boosted = model.model_ if isinstance(model.model_, rw.BoostedRanker) else model.model_.members_[1]

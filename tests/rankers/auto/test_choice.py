@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from rankwise.measures import parse
-from rankwise.rankers.auto.choice import Difference, choose, criterion, criterion_measures, judged
+from rankwise.rankers.auto.candidates import Difference, choose, criterion, criterion_measures, measure_values
 
 QUERIES = rw.make_lists(30, documents=(2, 12), features=3, random_state=4)
 
@@ -27,7 +27,7 @@ def test_measures_that_are_undefined_for_a_query_are_left_out_of_its_mean():
 
 def test_values_are_those_of_evaluate():
     scores = QUERIES.X[:, 0]
-    found = judged(QUERIES, scores, [parse("nDCG@10"), parse("AP")])
+    found = measure_values(QUERIES, scores, [parse("nDCG@10"), parse("AP")])
     expected = rw.evaluate(QUERIES, scores, ["nDCG@10", "AP"])
     np.testing.assert_array_equal(found, expected.values)
 

@@ -17,9 +17,18 @@ from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import MANY, parts_of
-from rankwise.rankers.auto.choice import Difference, choose, criterion_measures
-from rankwise.rankers.auto.families import Boosted, Clock, Engine, Linear, joined
-from rankwise.rankers.auto.trial import CandidateTrial, report_table
+from rankwise.rankers.auto.candidates import (
+    Boosted,
+    CandidateTrial,
+    Clock,
+    Difference,
+    Engine,
+    Linear,
+    choose,
+    concat_sets,
+    criterion_measures,
+    report_table,
+)
 
 Vector = NDArray[np.float64]
 logger = logging.getLogger("rankwise")
@@ -128,7 +137,7 @@ class AutoRanker(Ranker):
         checks.as_whole(self.max_trees, "max_trees", 1, 1_000_000)
         checks.refuse_unless_one_of(self.linear, "linear", ("SmoothRank", "RidgeCommittee"))
         if validation is not None:
-            queries = joined(queries, validation)
+            queries = concat_sets(queries, validation)
         if not queries.is_grouped:  # boosters know rows, and no queries
             queries = queries[np.arange(len(queries))]
         linear, boosters, lacking = Linear.of(self), *self._boosters()
@@ -139,7 +148,7 @@ class AutoRanker(Ranker):
                 if boosters
                 else lacking or "no booster is to be tried"
             )
-            self._keep(LINEAR, linear.fitted(queries), Table({}), f"linear: {why}")
+            self._keep(LINEAR, linear.fit(queries), Table({}), f"linear: {why}")
             return
         trial = CandidateTrial(queries, parts, measures, self.n_jobs)
         steps = 1 + len(parts) + len(boosters) * len(parts) * self.max_trees
@@ -158,7 +167,7 @@ class AutoRanker(Ranker):
                     trial.add(BOOSTED + suffix, booster, clock, bar)
                     trial.add_mean(BOTH + suffix, LINEAR, BOOSTED + suffix)
             chosen, differences = choose(trial.criteria, trial.queries.query_weight)
-            model = trial.fitted(chosen, self)
+            model = trial.fit_candidate(chosen, self)
         self._keep(chosen, model, trial.report(chosen, differences), _reason(chosen, differences, trial, clock))
 
     def _limit(self) -> float | None:

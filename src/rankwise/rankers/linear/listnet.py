@@ -23,10 +23,8 @@ from rankwise.losses.listnet import ListNet as ListNetLoss
 from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.queries import checks
 from rankwise.queries.chunks import Scale, scale_factors
-from rankwise.queries.fingerprints import Seen
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
@@ -179,10 +177,9 @@ class ListNet(LinearOnlineLearner):
         else:
             super()._fit(queries, validation)
 
-    def _record_training_queries(self, train: Queries) -> Seen:
-        if self._is_batch():
-            return LinearRanker._record_training_queries(self, train)
-        return super()._record_training_queries(train)
+    @property
+    def _records_rounds(self) -> bool:  # type: ignore[override]
+        return not self._is_batch()
 
     # ------------------------------------------------------------------------------------------- online rounds
 

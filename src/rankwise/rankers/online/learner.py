@@ -68,6 +68,7 @@ class OnlineLearner(Ranker):
         Everything that the next round depends on.
     """
 
+    _records_rounds = True
     _reason_no_document_weights = (
         "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
     )
@@ -92,10 +93,6 @@ class OnlineLearner(Ranker):
     def _expected_passes(self, queries: ChunkedQueries) -> Any:
         job, arguments, *_ = super()._expected_passes(queries)
         return job, arguments, 1 + self.epochs, 1 + self.epochs
-
-    def _record_training_queries(self, train: Queries) -> Seen:
-        """Begin with no fingerprints: queries are added as their rounds are run."""
-        return Seen()
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
