@@ -59,7 +59,7 @@ def test_a_misspelt_ranker_is_asked_for_first(run, tmp_path, monkeypatch):
 def test_w15_categories_name_what_takes_them():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"qid": [1, 1], "label": [0, 1], "a": [1.0, 2.0], "c": pandas.Categorical(["x", "y"])})
-    with pytest.raises(DataError, match=r"column 'c' holds 'x', and feature columns must be numeric.*FeatureBuilder"):
+    with pytest.raises(DataError, match=r"feature columns must be numeric, got 'x' in column 'c'.*FeatureBuilder"):
         rw.from_frame(frame)
     for use in (
         lambda: rw.RidgeRanker().fit(frame[["a", "c"]], frame["label"], qid=frame["qid"]),

@@ -131,8 +131,8 @@ MISTAKES = {
     "a column of texts": (
         text([*HEADER, "url"], ([*line, "http://x"] for line in rows())),
         ROLES,
-        "my.csv, line 2: column 'url' holds 'http://x', and feature columns must be numeric: leave the column out by "
-        "--ignore url, take it for the documents' ids by --docid url, or make features of it",
+        "my.csv, line 2: feature columns must be numeric, got 'http://x' in column 'url': leave the column out by "
+        "--ignore url, make it the document ids by --docid url, or make features of it",
     ),
     "an ignored column misspelt": (
         text(),
@@ -142,7 +142,7 @@ MISTAKES = {
     "an empty file": ("", ROLES, "my.csv is empty"),
     "nothing but blanks": (" \n\n", ROLES, "my.csv is empty"),
     "a header alone": (text(cells=[]), ROLES, "my.csv has a header but no rows"),
-    "no header": (text()[text().index("\n") + 1 :], ROLES, "my.csv, line 1: expected the names of the columns, found"),
+    "no header": (text()[text().index("\n") + 1 :], ROLES, "my.csv, line 1: expected the names of the columns, got"),
     "a name twice": (text(["query", "grade", "a", "a", "b"]), ROLES, "two columns are called 'a'"),
     "a line cut short": (
         text(cells=[*rows(), ["q1", "0"]]),
@@ -152,7 +152,7 @@ MISTAKES = {
     "an empty cell": (
         text(cells=[["q1", "0", "1", "", "2"]]),
         ROLES,
-        "my.csv, line 2: column 'bm25_body' is empty: give --missing zero or --missing min, or clean it",
+        "my.csv, line 2: column 'bm25_body' must be finite, got an empty cell: pass --missing zero or --missing min, or replace it",
     ),
     "an infinity": (text(cells=[["q1", "0", "1", "inf", "2"]]), ROLES, "line 2: column 'bm25_body' is 'inf'"),
     "an empty label": (
@@ -161,7 +161,7 @@ MISTAKES = {
         "line 2: column 'grade' is empty, labels are 0 or more: give --unjudged drop or --unjudged zero",
     ),
     "a negative label": (text(cells=[["q1", "-1", "1", "1", "2"]]), ROLES, "line 2: column 'grade' is '-1'"),
-    "an empty query": (text(cells=[["", "1", "1", "1", "2"]]), ROLES, "line 2: column 'query' is empty"),
+    "an empty query": (text(cells=[["", "1", "1", "1", "2"]]), ROLES, "line 2: column 'query' must hold a query id"),
     "decimal commas and points": (
         text(
             cells=[
@@ -172,7 +172,7 @@ MISTAKES = {
             separator=";",
         ),
         ROLES,
-        "line 63: column 'bm25_title' holds '1.5', and other numbers here have a decimal comma",
+        "line 63: column 'bm25_title' must have a decimal comma as the other columns have, got '1.5'",
     ),
     "a workbook under another name": (
         b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml" + bytes(99) + b"xl/workbook.xml",

@@ -203,9 +203,9 @@ def test_browsing_shows_the_documents_of_each_query_in_the_order_of_scores():
     largest = rw.make_lists(110, documents=60, features=12, random_state=0).browse(first=100, documents=50)
     assert len(largest._repr_html_()) < 4_000_000
     for bad in ({"first": 0}, {"first": 101}, {"documents": 51}, {"documents": True}):
-        with pytest.raises(DataError, match="is a whole number from 1 to"):
+        with pytest.raises(DataError, match="must be a whole number from 1 to"):
             LISTS.browse(**bad)
-    with pytest.raises(DataError, match="scores holds one number per row"):
+    with pytest.raises(DataError, match="scores must hold one number per row"):
         LISTS.browse([1.0])
 
 

@@ -99,7 +99,7 @@ def test_every_ranker_passes_the_checks_once_rows_are_grouped(kind):
     sentences = {
         "check_n_features_in_after_fitting": "fitted on 4 features, got 1",
         "check_fit2d_predict1d": r"one document is X.reshape(1, -1)",
-        "check_dtype_object": "X holds numbers",
+        "check_dtype_object": "X must hold numbers",
     }
     for name, sentence in sentences.items():
         error = found[name]

@@ -167,14 +167,14 @@ def test_labels_are_prepared_once_for_a_batch_that_comes_again(monkeypatch):
         ({"scores": torch.zeros(3, dtype=torch.int64)}, "scores is a tensor of floating type"),
         ({"scores": torch.tensor([0.0, math.nan, 1.0])}, "scores is nan at row 1: a loss needs finite scores"),
         ({"labels": [0.0, 1.0]}, "one number per row"),
-        ({"labels": [0.0, -1.0, 1.0]}, "labels are 0 or more"),
+        ({"labels": [0.0, -1.0, 1.0]}, "labels must be 0 or more"),
         ({"offsets": [0, 2]}, "ends with the number of documents, 3: found 0 to 2"),
         ({"offsets": [1, 3]}, "begins with 0"),
         ({"offsets": [0, 3, 1, 3]}, "with a fall"),
         ({"offsets": [0.0, 3.0]}, "offsets holds whole numbers"),
         ({"offsets": []}, "offsets holds whole numbers"),
         ({"offsets": [[0, 3]]}, "offsets holds whole numbers"),
-        ({"weight": [1.0, 2.0]}, "weight holds one number per query"),
+        ({"weight": [1.0, 2.0]}, "weight must hold one number per query"),
         ({"weight": [-1.0]}, "weight is -1.0 at query 0"),
     ],
 )
@@ -188,7 +188,7 @@ def test_what_is_no_batch_is_refused_in_a_sentence(change, message):
 def test_what_is_no_loss_and_no_reduction_is_refused():
     with pytest.raises(RankwiseError, match="ranking_loss takes a loss such as"):
         ranking_loss("listnet")
-    with pytest.raises(RankwiseError, match="reduction is 'mean', 'sum' or 'none': found 'average'"):
+    with pytest.raises(RankwiseError, match="reduction must be 'mean', 'sum' or 'none', got 'average'"):
         ranking_loss(rw.losses.ListNet(), reduction="average")
     with pytest.raises(RankwiseError, match="dtype is 'float32' or 'float64'"):
         loader(queries(), dtype="float16")
@@ -282,7 +282,7 @@ def test_a_mapped_x_stays_in_its_file_and_rows_may_be_scattered(tmp_path):
 def test_queries_that_cannot_be_trained_on_are_refused():
     with pytest.raises(DataError, match="labels are needed"):
         loader(queries().with_labels(None))
-    with pytest.raises(RankwiseError, match="batch is a whole number, 1 or more"):
+    with pytest.raises(RankwiseError, match="batch must be a whole number, 1 or more"):
         loader(queries(), 0)
 
 

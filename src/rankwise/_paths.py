@@ -34,11 +34,11 @@ def path_of(path: object) -> str:
         name = os.fsdecode(path)  # type: ignore[arg-type]
         os.fsencode(name)
     except TypeError as error:
-        raise RankwiseError(f"a path was expected, found {path!r:.60}") from error
+        raise RankwiseError(f"a path must be a str or path-like, got {path!r:.60}") from error
     except UnicodeEncodeError as error:  # half of a surrogate pair
         raise RankwiseError(f"{path!r:.60} is not a path: the file system cannot encode it ({error.reason})") from error
     if not name:
-        raise RankwiseError("a path was expected, found an empty text")
+        raise RankwiseError("a path must not be empty")
     if "\0" in name:
         raise RankwiseError(f"{name!r:.60} is not a path: it holds a zero byte")
     return name

@@ -71,7 +71,7 @@ class Table:
         self._columns = {str(name): _as_column(name, values) for name, values in columns.items()}
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            raise DataError(f"the columns of a table have the same length: found {lengths}")
+            raise DataError(f"the columns of a table must have the same length, got {lengths}")
         self.title = title
 
     @property
@@ -348,7 +348,7 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
             for place, item in enumerate(items):  # one by one: a tuple is a value, not a row
                 column[place] = item
     if column.ndim != 1:
-        raise DataError(f"column {name!r} of a table has one dimension: found shape {column.shape}")
+        raise DataError(f"column {name!r} of a table must have one dimension, got shape {column.shape}")
     column.flags.writeable = False
     return column
 

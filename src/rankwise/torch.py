@@ -416,7 +416,7 @@ def _weights(weight: Any, n_queries: int) -> Any:
     torch = require("torch")
     if weight is None:
         return torch.ones(n_queries, dtype=torch.float64)
-    found = checks.as_floats(_array(weight, "weight"), "weight holds one number per query")
+    found = checks.as_floats(_array(weight, "weight"), "weight must hold one number per query")
     if found.any() or found.shape != (n_queries,):  # in a batch, unlike in a whole set, all weights may be 0
         found = checks.as_weights(found, n_queries)
     return torch.from_numpy(found.copy())

@@ -97,7 +97,7 @@ def test_without_a_target_the_targets_are_listed(export, files):
         (["model.rankwise", "--to", "c", "--shift", "much"], "--shift is a number or 'sample'"),
         (["model.rankwise", "--to", "c", "--option", "table"], "--option is NAME=VALUE"),
         (["model.rankwise", "--to", "c", "--option", "table=x"], "has no option 'table'"),
-        (["model.rankwise", "--to", "c", "--features", "a,b"], "found 2 names for 5 features"),
+        (["model.rankwise", "--to", "c", "--features", "a,b"], "got 2 names for 5 features"),
         (["model.rankwise", "--to", "c", "-o", "no/where.c"], "cannot be written"),
     ],
 )

@@ -248,8 +248,8 @@ def test_help_starts_no_compiler():
         ("give qid='its name'", "give --qid NAME"),
         ("take it for docid='the url'", "take it for --docid 'the url'"),
         ("is beyond n_features=4", "is beyond --features 4"),
-        ("give zero_based=True", "give --first-id 0"),
-        ("labels are 0 or more", "labels are 0 or more"),
+        ("pass zero_based=True", "give --first-id 0"),
+        ("labels must be 0 or more", "labels must be 0 or more"),
     ],
 )
 def test_arguments_are_told_as_options(sentence, said):
@@ -265,7 +265,7 @@ def test_arguments_are_told_as_options(sentence, said):
         ("give missing='zero' or missing='min'", "give --missing zero or --missing min"),
         ("give label='a b', 'c' and more", "give --label 'a b', c and more"),
         ("feature 'x' is 'y' or 'z'", "feature 'x' is 'y' or 'z'"),
-        ("give n_features=7 if that is meant", "give --features 7 if that is meant"),
+        ("pass n_features=7 to allow it", "pass --features 7 to allow it"),
     ],
 )
 def test_n9_the_values_of_an_option_are_typed_without_quotes(said, typed):

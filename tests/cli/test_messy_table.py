@@ -283,7 +283,7 @@ def test_a_table_of_numbers_needs_no_builder(run, tmp_path):
         ("qid = [", "columns.toml is not TOML: "),
         ("quid = 'a'", "columns.toml has the entry 'quid': known are qid, label, docid, ignore, grades, kinds"),
         ("qid = 3", "columns.toml: qid is the name of a column, in quotes: found 3"),
-        ("ignore = 'a'", "columns.toml: ignore is a list of columns"),
+        ("ignore = 'a'", "columns.toml: ignore must be a list of columns"),
         ("[kinds]\nbrand = 'texts'", "the kind of 'brand' is one of number, boolean, date, category, ignore"),
         ("[grades]\nbad = '0'", "columns.toml: grades holds a number for each word"),
         ("qid = 'search_id'\nlabel = 'relevance'\nignore = ['nothing']", "there is no column 'nothing'"),

@@ -163,7 +163,7 @@ def test_labels_from_which_nothing_can_be_learned_are_a_problem():
 
 
 def test_missing_labels_are_noted():
-    assert the("the documents carry no labels", sound().with_labels(None)).severity == "note"
+    assert the("the documents have no labels", sound().with_labels(None)).severity == "note"
 
 
 def test_real_labels_are_noted():
@@ -398,9 +398,9 @@ def test_no_documents_are_a_problem():
 
 
 def test_wrong_arguments_are_refused_in_a_sentence():
-    with pytest.raises(DataError, match="looks at Queries: found ndarray for 'other 1'"):
+    with pytest.raises(DataError, match="takes Queries, got ndarray for 'other 1'"):
         diagnose(sound(), np.zeros((3, 2)))
-    with pytest.raises(DataError, match="two of the sets are called 'train'"):
+    with pytest.raises(DataError, match="two sets are called 'train'"):
         diagnose(sound(), {"train": sound()})
     with pytest.raises(DataError, match="found none"):
         diagnose({})

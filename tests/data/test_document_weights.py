@@ -77,7 +77,7 @@ def test_blocks_of_a_file_have_ones_where_they_have_none(queries, tmp_path):
 def test_damaged_weights_in_a_file_are_refused(queries, tmp_path):
     bad = queries._replace(document_weight=-WEIGHT)
     bad.save(tmp_path / "q.rankwise")
-    with pytest.raises(DataError.__base__, match=r"document_weight is -0\.5 at row 1"):
+    with pytest.raises(DataError.__base__, match=r"document weights must be .*, got -0\.5 at row 1"):
         load(tmp_path / "q.rankwise")
 
 
@@ -122,12 +122,12 @@ def test_letor_text_holds_none(queries, tmp_path):
 @pytest.mark.parametrize(
     ("weight", "sentence"),
     [
-        ([1.0] * 5, "one number per row: found shape"),
-        ([-1.0] + [1.0] * 5, "document_weight is -1.0 at row 0"),
-        ([np.nan] + [1.0] * 5, "document_weight is nan at row 0"),
-        ([1e200] + [1.0] * 5, r"document_weight is 1e\+200 at row 0"),
-        ([0.0] * 6, "zero at every row"),
-        (["x"] * 6, "document_weight holds one number per row"),
+        ([1.0] * 5, "one number per row, got shape"),
+        ([-1.0] + [1.0] * 5, "got -1.0 at row 0"),
+        ([np.nan] + [1.0] * 5, "got nan at row 0"),
+        ([1e200] + [1.0] * 5, r"got 1e\+200 at row 0"),
+        ([0.0] * 6, "at least one document weight must be above 0"),
+        (["x"] * 6, "document_weight must hold one number per row"),
     ],
 )
 def test_bad_weights_are_refused(queries, weight, sentence):
@@ -139,7 +139,7 @@ def test_bad_weights_are_refused(queries, weight, sentence):
 
 def test_one_query_is_checked_too():
     assert Query([[1.0]], [1], "q", None, 1.0, None, [2.0]).document_weight.tolist() == [2.0]
-    with pytest.raises(DataError, match="document_weight"):
+    with pytest.raises(DataError, match="document weights"):
         Query([[1.0]], [1], "q", None, 1.0, None, [-2.0])
 
 

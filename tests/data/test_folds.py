@@ -158,7 +158,7 @@ def test_parts_of_different_widths_become_as_wide_as_the_widest(tmp_path):
 def test_feature_0_is_not_guessed_file_by_file(tmp_path):
     for number in range(1, 6):
         (tmp_path / f"S{number}.txt").write_bytes(part(number).replace(b"2:1", b"0:1" if number == 3 else b"2:1"))
-    with pytest.raises(FileFormatError, match="give zero_based=True"):
+    with pytest.raises(FileFormatError, match="pass zero_based=True"):
         next(read_folds(tmp_path))
     widths = {queries.n_features for fold in read_folds(tmp_path, zero_based=True) for queries in fold}
     assert widths == {3}
@@ -167,14 +167,14 @@ def test_feature_0_is_not_guessed_file_by_file(tmp_path):
 def test_ids_that_mean_different_queries_in_different_parts_can_be_renamed(tmp_path):
     for number in range(1, 6):
         (tmp_path / f"S{number}.txt").write_bytes(b"1 qid:1 1:1\n")
-    with pytest.raises(DataError, match=r"query 1 is in part 0 and in part 1: .*give rename=True"):
+    with pytest.raises(DataError, match=r"query 1 is in part 0 and in part 1: .*pass rename=True"):
         next(read_folds(tmp_path))
     first = next(read_folds(tmp_path, rename=True))
     assert [queries.names() for queries in first] == [["S1/1", "S2/1", "S3/1"], ["S4/1"], ["S5/1"]]
 
 
 def test_what_is_missing_is_named(tmp_path):
-    with pytest.raises(FileFormatError, match=r"nowhere is not a folder"):
+    with pytest.raises(FileFormatError, match=r"nowhere must be a folder"):
         read_folds(tmp_path / "nowhere")
     with pytest.raises(FileFormatError, match=r"holds neither Fold1 \.\.\. Fold5 nor S1\.txt"):
         read_folds(tmp_path)

@@ -67,7 +67,7 @@ def test_r1_whole_numbers_of_python_are_sizes():
     [
         ("999999999999999999\n" * 30, "line 1: a query of 999,999,999,999,999,999 rows, but .* has 60 rows"),
         ("30\n31\n", "add up to 61, but .* has 60 rows"),
-        ("30\n-30\n60\n", "line 2: expected the size of a query, found '-30'"),
+        ("30\n-30\n60\n", "line 2: expected the size of a query, got '-30'"),
     ],
 )
 def test_r1_a_file_of_sizes_is_checked_before_anything_is_added(tmp_path, lines, sentence):

@@ -155,12 +155,12 @@ def test_sizes_and_queries_make_them(y):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({}, "found neither"),
-        ({"qid": QID, "group": [6]}, "found both"),
-        ({"qid": QID[:2]}, "found 2 ids for 6 rows"),
+        ({}, "got neither"),
+        ({"qid": QID, "group": [6]}, "got both"),
+        ({"qid": QID[:2]}, "got 2 ids for 6 rows"),
         ({"group": [1, 2]}, "add up to 3"),
         ({"qid": [None] * 6}, "missing"),
-        ({"y": [-1.0], "qid": [1]}, "labels are 0 or more"),
+        ({"y": [-1.0], "qid": [1]}, "labels must be 0 or more"),
         ({"y": 3.0, "qid": [1]}, "one number per row"),
         ({"y": ["x"], "qid": [1]}, "one number per row"),
         ({"y": make_lists(2, random_state=0), "qid": QID}, "Queries hold their own grouping"),

@@ -265,18 +265,18 @@ def test_unjudged_documents(monkeypatch):
 @pytest.mark.parametrize(
     ("text", "where", "what"),
     [
-        ("1 qid:1 1:2\n2 qid:1 abc\n", "line 2, column 9", "expected feature:value, found 'abc'"),
-        ("\n# c\n1 qid:é x:1\n", "line 3, column 9", "expected feature:value, found 'x:1'"),
-        ("\ufeff1 qid:1 x\n", "line 1, column 9", "expected feature:value, found 'x'"),
-        ("1 qid:1 1:0.5 2:x\n", "line 1, column 17", "expected a number after '2:', found 'x'"),
-        ("1 qid:1 1: 2:1\n", "line 1, column 11", "expected a number after '1:', found nothing"),
-        ("1 qid:1 1:1 " + "x" * 50, "line 1, column 13", f"expected feature:value, found '{'x' * 40}...'"),
-        ("good qid:1 1:1\n", "line 1, column 1", "expected a label, a finite number, found 'good'"),
-        ("nan qid:1 1:1\n", "line 1, column 1", "expected a label, a finite number, found 'nan'"),
-        ("1 qid: 1:1\n", "line 1, column 3", "expected an id after 'qid:', found nothing"),
-        ("1 qid:1 3:1 1:2 3:4\n", "line 1, column 17", "feature 3 stands twice in this line"),
-        ("1 1:1\n1 qid:1\n", "line 2, column 3", "found 'qid:1', but the lines before have no qid"),
-        ("1 qid:1\n1 1:1\n", "line 2, column 3", "expected qid:, because the lines before have one, found '1:1'"),
+        ("1 qid:1 1:2\n2 qid:1 abc\n", "line 2, column 9", "expected feature:value, got 'abc'"),
+        ("\n# c\n1 qid:é x:1\n", "line 3, column 9", "expected feature:value, got 'x:1'"),
+        ("\ufeff1 qid:1 x\n", "line 1, column 9", "expected feature:value, got 'x'"),
+        ("1 qid:1 1:0.5 2:x\n", "line 1, column 17", "expected a number after '2:', got 'x'"),
+        ("1 qid:1 1: 2:1\n", "line 1, column 11", "expected a number after '1:', got nothing"),
+        ("1 qid:1 1:1 " + "x" * 50, "line 1, column 13", f"expected feature:value, got '{'x' * 40}...'"),
+        ("good qid:1 1:1\n", "line 1, column 1", "expected a label (a finite number), got 'good'"),
+        ("nan qid:1 1:1\n", "line 1, column 1", "expected a label (a finite number), got 'nan'"),
+        ("1 qid: 1:1\n", "line 1, column 3", "expected an id after 'qid:', got nothing"),
+        ("1 qid:1 3:1 1:2 3:4\n", "line 1, column 17", "feature 3 occurs twice in this line"),
+        ("1 1:1\n1 qid:1\n", "line 2, column 3", "got 'qid:1', but the lines before have no qid"),
+        ("1 qid:1\n1 1:1\n", "line 2, column 3", "expected qid: because the lines before have one, got '1:1'"),
     ],
 )
 def test_a_malformed_line_is_named(text, where, what):
@@ -286,18 +286,20 @@ def test_a_malformed_line_is_named(text, where, what):
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        ("-1 qid:1", {}, ", line 1, column 1: the label is '-1', labels are 0 or more: give unjudged='drop' or 'zero'"),
+        ("-1 qid:1", {}, ", line 1, column 1: labels must be 0 or more, got '-1': pass "
+         "unjudged='drop' or unjudged='zero'"),
         ("-1 qid:1", {"unjudged": "drop"}, ": every label is negative, and unjudged='drop' leaves no row"),
-        ("1 qid:1 1:NULL", {}, ", line 1, column 11: feature 1 is 'NULL': give missing='zero' or 'min', or clean it"),
-        ("1 qid:1 2:inf", {"feature_names": ["a", "bm25"]}, ", line 1, column 11: feature 2 (bm25) is 'inf': give "
-         "missing='zero' or 'min', or clean it"),
+        ("1 qid:1 1:NULL", {}, ", line 1, column 11: feature 1 must be finite, got 'NULL': pass "
+         "missing='zero' or missing='min', or replace it"),
+        ("1 qid:1 2:inf", {"feature_names": ["a", "bm25"]}, ", line 1, column 11: feature 2 (bm25) must be finite, "
+         "got 'inf': pass missing='zero' or missing='min', or replace it"),
         ("1 qid:1 4:1", {"n_features": 3}, ", line 1, column 9: feature 4 is beyond n_features=3 (ids begin at 1)"),
-        ("1 qid:1 0:1", {"zero_based": False}, ", line 1, column 9: found feature 0, but zero_based=False says that "
-         "ids begin at 1: give zero_based=True"),
+        ("1 qid:1 0:1", {"zero_based": False}, ", line 1, column 9: got feature 0, but zero_based=False says that "
+         "ids begin at 1: pass zero_based=True"),
         ("1 qid:1 1:1", {"query_file": "q"}, " has qids, so query_file='q' has no effect: leave it out"),
-        ("1 1:1", {}, ": no line has a qid: put qid:<id> after each label, or give query_file=, a file with the size "
+        ("1 1:1", {}, ": no line has a qid: put qid:<id> after each label, or pass query_file=, a file with the size "
          "of each query (train.txt.query or train.txt.group would be found by its name)"),
-        ("# c\n\n", {}, " holds no rows: expected lines of the form label qid:id feature:value ..."),
+        ("# c\n\n", {}, " has no rows: expected lines of the form label qid:id feature:value ..."),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_would_help(text, options, sentence):
@@ -325,7 +327,7 @@ def test_the_first_problem_of_the_file_whatever_the_threads(monkeypatch, n_jobs)
     lines = ["1 qid:1 1:1"] * 50
     lines[31] = "1 qid:1 1:first"
     lines[32] = lines[49] = "1 qid:1 1:later"
-    assert "line 32, column 11: expected a number after '1:', found 'first'" in refusal("\n".join(lines), n_jobs=n_jobs)
+    assert "line 32, column 11: expected a number after '1:', got 'first'" in refusal("\n".join(lines), n_jobs=n_jobs)
 
 
 def test_an_id_that_no_memory_holds_is_refused_with_the_figure(monkeypatch):
@@ -345,7 +347,7 @@ def test_r11_one_stray_id_does_not_ask_for_memory_that_its_text_does_not_bear_ou
     text = f"1 qid:1 1:1\n0 qid:1 1:2 {zeros}100000000:2\n"
     assert refusal(text) == (
         "train.txt, line 2, column 13: feature 100,000,000 would make a table of 2 x 100,000,000 values, 1,526 MiB, "
-        f"out of {len(text)} bytes of text: give n_features=100000000 if that is meant"
+        f"out of {len(text)} bytes of text: pass n_features=100000000 to allow it"
     )
     with pytest.raises(FileFormatError, match="line 2, column 13: feature 100,000,000 would make a table"):
         list(iter_letor(io.BytesIO(text.encode())))
@@ -379,7 +381,7 @@ def test_n8_carriage_returns_end_lines_before_a_newline_and_are_refused_alone(pa
 @pytest.mark.parametrize(
     ("text", "where"),
     [
-        ("1 qid:1 1:1\r0 qid:1 1:2\r", "line 1, column 13: expected feature:value, found '0' after"),
+        ("1 qid:1 1:1\r0 qid:1 1:2\r", "line 1, column 13: expected feature:value, got '0' after"),
         ("# a title\r1 qid:1 1:1\r", "line 1, column 10"),
         ("1 qid:1 1:1\n# a\r0 qid:1 1:2\n", "line 2, column 4"),
         ("1 qid:1 1:1\n0 qid:1 1:2 # d2\r2 qid:1 1:3\n1 qid:1 1:4\n", "line 2, column 17"),

@@ -129,7 +129,7 @@ def test_a_query_that_returns_is_refused_by_name():
         with pytest.raises(FileFormatError) as caught:
             blocks(text, drip=drip)
         assert str(caught.value) == (
-            "train.txt, line 7: query q0 returns after its rows have ended, and a stream needs them together: "
+            "train.txt, line 7: query q0 has rows in several places, and a stream needs them together: "
             "read_letor takes rows in any order"
         )
 
@@ -187,7 +187,7 @@ def test_blocks_before_a_problem_are_still_given():
 
 def test_the_first_block_decides_the_width_unless_it_is_given():
     text = b"1 qid:1 1:1 2:2\n0 qid:2 3:3\n"
-    sentence = "train.txt, line 2, column 9: feature 3 is beyond the 2 features of the first block: give n_features="
+    sentence = "train.txt, line 2, column 9: feature 3 is beyond the 2 features of the first block: pass n_features="
     with pytest.raises(FileFormatError) as caught:
         blocks(text)
     assert str(caught.value) == sentence
@@ -202,7 +202,7 @@ def test_narrower_blocks_are_as_wide_as_the_first():
 
 def test_the_first_block_decides_where_ids_begin_unless_it_is_given():
     text = b"1 qid:1 1:1 2:2\n0 qid:2 0:3\n"
-    with pytest.raises(FileFormatError, match="found feature 0, but the ids of the first block begin at 1: give zero_"):
+    with pytest.raises(FileFormatError, match="got feature 0, but the ids of the first block begin at 1: pass zero_"):
         blocks(text)
     assert [part.X.tolist() for part in blocks(text, zero_based=True)] == [[[0, 1, 2]], [[3, 0, 0]]]
     assert [part.X.tolist() for part in blocks(b"1 qid:1 0:1 2:2\n0 qid:2 1:3\n")] == [[[1, 0, 2]], [[0, 3, 0]]]
@@ -212,7 +212,7 @@ def test_every_line_needs_a_qid():
     with pytest.raises(FileFormatError) as caught:
         blocks(b"1 1:1\n")
     assert str(caught.value) == (
-        "train.txt, line 1, column 3: expected qid:, because a stream is cut between queries, found '1:1'"
+        "train.txt, line 1, column 3: expected qid: because a stream is cut between queries, got '1:1'"
     )
 
 
@@ -256,11 +256,11 @@ def test_a_file_is_closed_when_nobody_wants_more(tmp_path):
 
 
 def test_what_cannot_be_asked_for():
-    with pytest.raises(RankwiseError, match="rows is a whole number, 1 or more: found 0"):
+    with pytest.raises(RankwiseError, match="rows must be a whole number, 1 or more, got 0"):
         iter_letor("train.txt", rows=0)
-    with pytest.raises(RankwiseError, match="missing is 'error', 'zero', 'min' or 'keep': found 'x'"):
+    with pytest.raises(RankwiseError, match="missing must be 'error', 'zero', 'min' or 'keep', got 'x'"):
         iter_letor("train.txt", missing="x")
-    with pytest.raises(RankwiseError, match="returning is 'error' or 'new': found 'old'"):
+    with pytest.raises(RankwiseError, match="returning must be 'error' or 'new', got 'old'"):
         iter_letor("train.txt", returning="old")
     with pytest.raises(RankwiseError, match="there is no such file"):
         next(iter_letor("nowhere.txt"))
@@ -311,8 +311,8 @@ def test_the_result_does_not_need_the_file_any_more(tmp_path):
     [
         (lambda path: None, "source cannot be read: there is no such file"),
         (lambda path: path.mkdir(), "source cannot be read: Is a directory"),
-        (lambda path: path.write_bytes(b""), "source holds no rows"),
-        (lambda path: path.write_bytes(gzip.compress(PLAIN)[:-9]), "source is cut off: its gzip data ends before"),
+        (lambda path: path.write_bytes(b""), "source has no rows"),
+        (lambda path: path.write_bytes(gzip.compress(PLAIN)[:-9]), "source is cut off: its gzip data has no end mark"),
         (lambda path: path.write_bytes(gzip.compress(PLAIN)[:-8] + bytes(8)), "source is damaged: its gzip data"),
         (lambda path: path.write_bytes(gzip.compress(PLAIN) + b"junk"), "source is damaged: its gzip data"),
     ],
@@ -325,13 +325,13 @@ def test_sources_that_cannot_be_read(tmp_path, make, sentence):
 
 
 def test_objects_that_give_no_bytes_are_refused():
-    with pytest.raises(RankwiseError, match="the stream gives str, expected bytes: open it in binary mode"):
+    with pytest.raises(RankwiseError, match="the stream must give bytes, got str: open it in binary mode"):
         read_letor(io.StringIO("1 qid:1 1:1"))
     closed = io.BytesIO(PLAIN)
     closed.close()
     with pytest.raises(RankwiseError, match=r"the stream cannot be read: I/O operation on closed file"):
         read_letor(closed)
-    with pytest.raises(RankwiseError, match="a path, '-' or a binary file object was expected, found 7"):
+    with pytest.raises(RankwiseError, match="a source must be a path, '-' or a binary file object, got 7"):
         read_letor(7)
 
 
@@ -368,9 +368,9 @@ def test_sizes_may_be_named_and_lose_what_is_dropped(unnamed, tmp_path):
     ("sizes", "sentence"),
     [
         ("2\n2\n", r"sizes: the sizes add up to 4, but .*rank.train has 5 rows"),
-        ("2\nthree\n", r"sizes, line 2: expected the size of a query, found 'three'"),
-        ("2 3\n", r"sizes, line 1: expected the size of a query, found '2 3'"),
-        ("-2\n7\n", r"sizes, line 1: expected the size of a query, found '-2'"),
+        ("2\nthree\n", r"sizes, line 2: expected the size of a query, got 'three'"),
+        ("2 3\n", r"sizes, line 1: expected the size of a query, got '2 3'"),
+        ("-2\n7\n", r"sizes, line 1: expected the size of a query, got '-2'"),
     ],
 )
 def test_sizes_that_cannot_be_right(unnamed, tmp_path, sizes, sentence):

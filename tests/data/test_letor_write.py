@@ -139,7 +139,7 @@ def test_real_sets_come_back(data_folder, tmp_path):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"y": None}, "these queries carry no labels"),
+        ({"y": None}, "these queries have no labels"),
         ({"qid": ["a b", "c"]}, "query 'a b' holds ' ', which would end its id in the text"),
         ({"qid": ["a", "c#"]}, "query 'c#' holds '#', which would end its id in the text"),
         ({"qid": ["a", ""]}, "query 1 has an empty id, which the format cannot hold"),

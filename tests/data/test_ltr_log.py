@@ -68,7 +68,7 @@ def test_every_form_of_responses_and_judgements_gives_the_same_queries(tmp_path)
 def test_pages_of_one_query_are_put_together():
     queries = read_ltr_log([RAMBO, ROCKY], qid=["all", "all"], missing="zero")
     assert queries.sizes.tolist() == [3]
-    with pytest.raises(DataError, match="document 'a' is twice in query 'all', expected it once"):
+    with pytest.raises(DataError, match="document 'a' occurs twice in query 'all'"):
         read_ltr_log([RAMBO, RAMBO], qid=["all", "all"])
 
 
@@ -97,7 +97,7 @@ def test_features_without_a_value_follow_the_policy():
 def test_features_are_chosen_and_ordered_by_name():
     queries = read_ltr_log({"rocky": ROCKY}, features=["title"])
     assert (queries.feature_names, queries.X.tolist()) == (("title",), [[-1.5]])
-    with pytest.raises(DataError, match="feature 'age' was never logged: found 'body', 'title'"):
+    with pytest.raises(DataError, match="feature 'age' was never logged, only 'body', 'title'"):
         read_ltr_log({"rocky": ROCKY}, features=["age"])
 
 
@@ -114,7 +114,7 @@ def test_one_of_several_log_entries_is_chosen_by_name():
 def test_hits_without_a_judgement_follow_the_policy(caplog):
     some = {"rambo": {"a": 3, "gone": 1}, "rocky": {"c": -1}}
     both = {"rambo": RAMBO, "rocky": ROCKY}
-    with pytest.raises(DataError, match="document 'b' of query 'rambo' has no judgement: give unjudged='drop'"):
+    with pytest.raises(DataError, match="document 'b' of query 'rambo' has no judgement: pass unjudged='drop'"):
         read_ltr_log(both, some, missing="zero")
     dropped = read_ltr_log(both, some, missing="zero", unjudged="drop")
     assert (dropped.names(), list(dropped.docid), dropped.judged) == (["rambo"], ["a"], None)
@@ -125,7 +125,7 @@ def test_hits_without_a_judgement_follow_the_policy(caplog):
     assert "1 of 3 judged documents have no logged features, left out" in caplog.text
     with pytest.raises(DataError, match="no document in common: the responses begin with query 'rambo', the judgem"):
         read_ltr_log({"rambo": RAMBO}, {"Rambo": {"a": 3}})
-    with pytest.raises(RankwiseError, match=r"unjudged is .*: found 'ignore'"):
+    with pytest.raises(RankwiseError, match=r"unjudged must be .*, got 'ignore'"):
         read_ltr_log({"rambo": RAMBO}, LABELS, unjudged="ignore")
 
 
@@ -139,32 +139,35 @@ def hits(text):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "log.json is empty: expected JSON"),
-        (hits(HIT % "[]")[:-5], "line 1, column .*: expected JSON"),
-        (hits(HIT % '[{"name": "t", "value": NaN}]'), "expected numbers, found NaN"),
-        (hits(HIT % '[{"name": "t", "value": 1e999}]'), "document 'a': expected the value of 't', a number, found inf"),
-        (hits(HIT % '[{"name": "t", "value": "9"}]'), "expected the value of 't', a number, found '9'"),
-        (hits(HIT % '[{"name": "t", "value": null}]'), "expected the value of 't', a number, found None"),
-        (hits(HIT % '[{"name": "t"}, {"name": "t"}]'), "feature 't' is twice in the log entry, expected it once"),
+        ("", "log.json is empty, expected JSON"),
+        (hits(HIT % "[]")[:-5], "line 1, column .*: not JSON"),
+        (hits(HIT % '[{"name": "t", "value": NaN}]'), "expected numbers, got NaN"),
+        (
+            hits(HIT % '[{"name": "t", "value": 1e999}]'),
+            "document 'a': the value of 't' must be a number, got inf",
+        ),
+        (hits(HIT % '[{"name": "t", "value": "9"}]'), "the value of 't' must be a number, got '9'"),
+        (hits(HIT % '[{"name": "t", "value": null}]'), "the value of 't' must be a number, got None"),
+        (hits(HIT % '[{"name": "t"}, {"name": "t"}]'), "feature 't' occurs twice in the log entry"),
         (hits(HIT % '[{"value": 1}]'), "document 'a': expected an object with 'name', a text"),
-        (hits(HIT % "[3]"), "expected an object with 'name', a text; found 3"),
-        (hits(HIT % "3"), "expected an object with 'main', a list; found 3"),
-        (hits('{"_id": "a", "_id": "b"}'), "the key '_id' is twice in one object"),
-        (hits('{"_id": "a"}'), "document 'a': expected an object with 'fields', an object; found an object of 1"),
+        (hits(HIT % "[3]"), "expected an object with 'name', a text, got 3"),
+        (hits(HIT % "3"), "expected an object with 'main', a list, got 3"),
+        (hits('{"_id": "a", "_id": "b"}'), "the key '_id' occurs twice in one object"),
+        (hits('{"_id": "a"}'), "document 'a': expected an object with 'fields', an object, got an object of 1"),
         (hits('{"_id": "a", "fields": {}}'), "expected an object with '_ltrlog', a list"),
         (hits('{"_id": "a", "fields": {"_ltrlog": []}}'), "document 'a' has the log entries none: choose one by log="),
-        (hits('{"_id": "a", "fields": {"_ltrlog": [{"m": []}, {"m": []}]}}'), "a log entry is twice in _ltrlog"),
-        (hits('{"fields": {}}'), "expected the _id of a hit, a text, found None"),
-        (hits("7"), "expected a hit, an object, found 7"),
+        (hits('{"_id": "a", "fields": {"_ltrlog": [{"m": []}, {"m": []}]}}'), "a log entry occurs twice in _ltrlog"),
+        (hits('{"fields": {}}'), "the _id of a hit must be a text, got None"),
+        (hits("7"), "a hit must be an object, got 7"),
         ('{"q": {"hits": []}}', "query 'q': expected an object with 'hits', an object"),
         ('{"q": {"hits": {"hits": {}}}}', "query 'q', hits: expected an object with 'hits', a list"),
-        ('{"q": 3}', "query 'q': expected an object with 'hits', an object; found 3"),
+        ('{"q": 3}', "query 'q': expected an object with 'hits', an object, got 3"),
         ('{"q": {"error": {"type": "parsing_exception"}, "status": 400}}', "is an error of the engine.*parsing_excep"),
         ('{"q": {"timed_out": true, "hits": {"hits": []}}}', "timed out in the engine"),
         ('{"hits": {"hits": []}}', "does not say which query it answers: expected a member 'qid', or give qid="),
-        ("[1]", "expected responses by query id, an object, found 1"),
-        ('{"q": {"hits": {"hits": []}}}', "hold no document to learn from"),
-        ("null", "expected responses by query id, an object, found None"),
+        ("[1]", "responses by query id must be an object, got 1"),
+        ('{"q": {"hits": {"hits": []}}}', "hold no judged documents"),
+        ("null", "responses by query id must be an object, got None"),
     ],
 )
 def test_what_is_no_log_is_refused_in_a_sentence(tmp_path, content, sentence):
@@ -176,11 +179,11 @@ def test_what_is_no_log_is_refused_in_a_sentence(tmp_path, content, sentence):
 
 
 def test_query_ids_beside_responses_are_counted():
-    with pytest.raises(DataError, match="qid holds one query id per response: found 1 for 2"):
+    with pytest.raises(DataError, match="qid must hold one query id per response, got 1 ids for 2 responses"):
         read_ltr_log([RAMBO, ROCKY], qid=["rambo"])
-    with pytest.raises(FileFormatError, match="expected a query id, a text, found None"):
+    with pytest.raises(FileFormatError, match="a query id must be a text, got None"):
         read_ltr_log([RAMBO], qid=[None])
-    with pytest.raises(FileFormatError, match="query 'rambo': expected the label of document 'a', a number, found 'x'"):
+    with pytest.raises(FileFormatError, match="query 'rambo': the label of document 'a' must be a number, got 'x'"):
         read_ltr_log({"rambo": RAMBO}, {"rambo": {"a": "x"}})
 
 

@@ -247,7 +247,7 @@ def test_files_that_others_wrote_become_a_data_set(tmp_path, queries):
         Parts.from_files(tmp_path)
     assert len(Parts(tmp_path)) == 300  # the data set that was there is untouched
     make([2], features=2).save(tmp_path / "part-9.rankwise")
-    with pytest.raises(DataError, match="differ in their features"):
+    with pytest.raises(DataError, match="must have the same features"):
         Parts.from_files(tmp_path)
 
 
@@ -272,7 +272,7 @@ def test_blocks_that_do_not_fit_are_refused_and_nothing_is_left(tmp_path):
     other = make([5], features=2)
     with pytest.raises(DataError, match="block 1 has 2 features, block 0 has 1"):
         write_parts([make([5, 5]), other._replace(qid=np.array(["z"]))], tmp_path / "lists")
-    with pytest.raises(RankwiseError, match="no blocks"):
+    with pytest.raises(RankwiseError, match="at least one block of queries"):
         write_parts(iter([]), tmp_path / "lists")
     with pytest.raises(DataError, match="takes Queries"):
         write_parts(iter([3]), tmp_path / "lists")
@@ -376,7 +376,7 @@ def test_a_folder_that_is_no_data_set_is_refused(tmp_path):
         with pytest.raises(FileFormatError, match=sentence):
             Parts(path)
     (tmp_path / "file").touch()
-    with pytest.raises(FileFormatError, match="is not a folder"):
+    with pytest.raises(FileFormatError, match="must be a folder"):
         Parts(tmp_path / "file")
 
 

@@ -203,7 +203,7 @@ def test_sources_that_do_not_fit_together_are_named(tmp_path):
     ):
         (tmp_path / name).write_text(text)
     a, b, c, d = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv", "d.txt"))
-    with pytest.raises(DataError, match=r"a.csv has the feature 'x' and .*b.csv has no such column"):
+    with pytest.raises(DataError, match=r"a.csv has a column 'x' and .*b.csv has not"):
         write_parts([a, b], tmp_path / "lists")
     with pytest.raises(DataError, match=r"a.csv has feature names and .*d.txt has none"):
         write_parts([a, d], tmp_path / "lists")
@@ -213,7 +213,7 @@ def test_sources_that_do_not_fit_together_are_named(tmp_path):
     with pytest.raises(RankwiseError, match="no such file"):
         write_parts([a, tmp_path / "missing.csv"], tmp_path / "other")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileFormatError, match="is an empty folder"):
+    with pytest.raises(FileFormatError, match="holds no files"):
         write_parts(tmp_path / "empty", tmp_path / "other")
     cut_off = tmp_path / "cut.csv.gz"
     cut_off.write_bytes(gzip.compress(a.read_bytes() * 100)[:-9])
@@ -225,7 +225,7 @@ def test_sources_that_do_not_fit_together_are_named(tmp_path):
 
 def test_a_weight_that_differs_within_a_query_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("qid,label,w,x\n1,0,1,3\n2,0,2,3\n1,1,4,3\n")
-    with pytest.raises(DataError, match=r"the weight is 1 and 4 within query .*1"):
+    with pytest.raises(DataError, match=r"got 1 and 4 within query .*1"):
         write_parts(tmp_path / "a.csv", tmp_path / "lists", weight="w")
 
 

@@ -49,11 +49,11 @@ def test_frames_are_measured_as_the_files_would_be(tmp_path):
 @pytest.mark.parametrize(
     ("frame", "sentence"),
     [
-        ({"qid": ["1"], "docno": ["a"]}, "results lack the column 'features': found 'qid', 'docno'"),
-        ({"qid": ["1"], "features": [[1.0]]}, "results lack the column 'docno'"),
-        ({"qid": ["1", "1"], "docno": ["a", "b"], "features": [[1.0], [1.0, 2.0]]}, "rows of different lengths"),
-        ({"qid": ["1"], "docno": ["a"], "features": [3.0]}, "an array of as many numbers in every row"),
-        ({"qid": ["1"], "docno": ["a"], "features": [["x"]]}, "features holds arrays of numbers"),
+        ({"qid": ["1"], "docno": ["a"]}, "results must have a column 'features', got 'qid', 'docno'"),
+        ({"qid": ["1"], "features": [[1.0]]}, "results must have a column 'docno'"),
+        ({"qid": ["1", "1"], "docno": ["a", "b"], "features": [[1.0], [1.0, 2.0]]}, "got different lengths"),
+        ({"qid": ["1"], "docno": ["a"], "features": [3.0]}, "arrays of one length"),
+        ({"qid": ["1"], "docno": ["a"], "features": [["x"]]}, "features must hold arrays of numbers"),
         ({"qid": ["1"], "docno": ["a"], "features": [[np.nan]]}, "missing="),
     ],
 )
@@ -64,11 +64,11 @@ def test_results_that_are_none_are_refused_in_a_sentence(frame, sentence):
 
 def test_judgements_without_labels_or_with_nan_are_refused():
     run = pd.DataFrame({"qid": ["1"], "docid": ["a"], "score": [1.0]})
-    with pytest.raises(DataError, match="the table lacks the column 'label': found 'qid', 'docno'"):
+    with pytest.raises(DataError, match="the table must have a column 'label', got 'qid', 'docno'"):
         from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"]}), run)
-    with pytest.raises(DataError, match="the column label holds numbers: found nan at row 0"):
+    with pytest.raises(DataError, match="the column label must hold numbers, got nan at row 0"):
         from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": [np.nan]}), run)
-    with pytest.raises(DataError, match="the column label holds numbers: could not convert"):
+    with pytest.raises(DataError, match="the column label must hold numbers: could not convert"):
         from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": ["good"]}), run)
 
 

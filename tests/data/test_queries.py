@@ -39,7 +39,7 @@ def lists_by_dictionary(qid):
 
 
 def numbered(qid, **more):
-    """Row i has the feature i, so that a row can be recognised wherever it goes."""
+    """Row i has the feature i: a row can be recognised wherever it goes."""
     X = np.arange(len(qid), dtype=np.float64).reshape(-1, 1)
     return Queries.from_arrays(X, X[:, 0] % 3, qid=qid, docid=[f"d{row}" for row in range(len(qid))], **more)
 
@@ -127,28 +127,28 @@ def test_ids_without_a_hash_are_refused(unhashable):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"qid": None}, "by qid= .* or group= .*: found neither"),
-        ({"group": [3]}, "found both"),
-        ({"qid": [1, 1]}, "found 2 ids for 3 rows"),
+        ({"qid": None}, "qid= .* or group= .*; got neither"),
+        ({"group": [3]}, "got both"),
+        ({"qid": [1, 1]}, "got 2 ids for 3 rows"),
         ({"qid": None, "group": [1, 1]}, "add up to 2, but there are 3 rows"),
         ({"qid": None, "group": [7, 7, 8]}, r"add up to 22, but there are 3 rows \(query ids go into qid=\)"),
-        ({"qid": None, "group": [4, -1]}, "found -1 at position 1"),
+        ({"qid": None, "group": [4, -1]}, "got -1 at position 1"),
         ({"qid": None, "group": [1.5, 1.5]}, "whole numbers"),
         ({"X": [1.0, 2.0, 3.0]}, r"X.reshape\(-1, 1\)"),
-        ({"X": [["a"], ["b"], ["c"]]}, "X holds numbers"),
-        ({"X": [[1.0], [np.nan], [0.0]]}, "X is nan at row 1, feature 0: give missing="),
+        ({"X": [["a"], ["b"], ["c"]]}, "X must hold numbers"),
+        ({"X": [[1.0], [np.nan], [0.0]]}, "X is nan at row 1, feature 0: pass missing="),
         ({"X": [[1.0], [2.0], [-np.inf]], "feature_names": ["bm25"]}, r"X is -inf at row 2, feature 0 \(bm25\)"),
-        ({"y": [0, -1, 2]}, "y is -1 at row 1: labels are 0 or more"),
-        ({"y": [0, 1, np.nan]}, "y is nan at row 2"),
+        ({"y": [0, -1, 2]}, "labels must be 0 or more, got -1 at row 1"),
+        ({"y": [0, 1, np.nan]}, "labels must be finite, got nan at row 2"),
         ({"y": ["good", "bad", "bad"]}, "labels must be numbers, got the text .good."),
-        ({"y": [0, 1]}, r"found shape \(2,\) for 3 rows"),
-        ({"weight": [1.0]}, r"one number per query: found shape \(1,\) for 2 queries"),
-        ({"weight": [1.0, -1.0]}, "weight is -1.0 at query 1"),
-        ({"weight": [0.0, 0.0]}, "0 at every query"),
-        ({"docid": ["a"]}, "found 1 for 3 rows"),
-        ({"feature_names": ["a", "b"]}, "found 2 names for 1 features"),
-        ({"X": np.zeros((3, 2)), "feature_names": ["a", "a"]}, "holds 'a' twice"),
-        ({"missing": "mean"}, "missing is 'error', 'zero', 'min' or 'keep': found 'mean'"),
+        ({"y": [0, 1]}, r"got shape \(2,\) for 3 rows"),
+        ({"weight": [1.0]}, r"one number per query, got shape \(1,\) for 2 queries"),
+        ({"weight": [1.0, -1.0]}, "query weights must be 0 or between .*, got -1.0 at query 1"),
+        ({"weight": [0.0, 0.0]}, "at least one query weight must be above 0"),
+        ({"docid": ["a"]}, "got 1 for 3 rows"),
+        ({"feature_names": ["a", "b"]}, "got 2 names for 1 features"),
+        ({"X": np.zeros((3, 2)), "feature_names": ["a", "a"]}, "feature_names must differ, got 'a' twice"),
+        ({"missing": "mean"}, "missing must be 'error', 'zero', 'min' or 'keep', got 'mean'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_sentence(change, sentence):
@@ -161,33 +161,33 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(change, sentence):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"start": ["a", "b", "a"]}, r"found one value per row; query ids go to Queries.from_arrays\(X, y, qid=ids\)"),
-        ({"start": [7, 7, 8]}, r"query ids go to Queries.from_arrays\(X, y, qid=ids\)"),
-        ({"start": [2, 1]}, r"sizes go to Queries.from_arrays\(X, y, group=sizes\)"),
-        ({"start": [0, 4]}, "offsets that climb from 0 to the number of rows, 3: found an array of shape"),
+        ({"start": ["a", "b", "a"]}, r"got one value per row: pass query ids as Queries.from_arrays\(X, y, qid=ids\)"),
+        ({"start": [7, 7, 8]}, r"pass query ids as Queries.from_arrays\(X, y, qid=ids\)"),
+        ({"start": [2, 1]}, r"pass sizes as Queries.from_arrays\(X, y, group=sizes\)"),
+        ({"start": [0, 4]}, "offsets that climb from 0 to the number of rows, 3; got an array of shape"),
         ({"start": [0, 2, 1, 3]}, "offsets that climb"),
         ({"start": [0.0, 3.0]}, "offsets that climb"),
         ({"start": [0, 2**64 - 1, 3]}, "offsets that climb"),
         ({"start": []}, "offsets that climb"),
         ({"start": 3}, "offsets that climb"),
         ({"start": [[0, 3]]}, "offsets that climb"),
-        ({"rows": [0, 1]}, r"rows holds every row number once, 3 of them: found an array of shape \(2,\)"),
-        ({"rows": [0, 1, 3]}, "found 3 at position 2 of 3"),
-        ({"rows": [0, -1, 2]}, "found -1 at position 1"),
-        ({"rows": [0, 1, 1]}, "row 2 is not there"),
-        ({"rows": [0, 1, 2**64 - 1]}, "rows holds every row number once"),
-        ({"rows": [0.0, 1.0, 2.0]}, "rows holds every row number once"),
-        ({"y": [0, 1]}, "y holds one number per row"),
-        ({"y": [0, 1, -1]}, "labels are 0 or more"),
+        ({"rows": [0, 1]}, r"rows must hold every row number once, 3 of them, got an array of shape \(2,\)"),
+        ({"rows": [0, 1, 3]}, "got 3 at position 2 of 3"),
+        ({"rows": [0, -1, 2]}, "got -1 at position 1"),
+        ({"rows": [0, 1, 1]}, "row 2 is missing"),
+        ({"rows": [0, 1, 2**64 - 1]}, "rows must hold every row number once"),
+        ({"rows": [0.0, 1.0, 2.0]}, "rows must hold every row number once"),
+        ({"y": [0, 1]}, "y must hold one number per row"),
+        ({"y": [0, 1, -1]}, "labels must be 0 or more"),
         ({"X": [[1.0], [np.nan], [2.0]]}, "X is nan at row 1"),
         ({"X": [1.0, 2.0, 3.0]}, "two dimensions"),
         ({"weight": [1.0, 1.0, 1.0]}, "one number per query"),
-        ({"qid": ["a", "b", "a"]}, "found 3 ids for 2 queries; ids of rows go to"),
-        ({"qid": ["a", "a"]}, "qid holds 'a' twice"),
-        ({"docid": ["a"]}, "one identity per row"),
-        ({"docid": 3}, "a list of identities"),
+        ({"qid": ["a", "b", "a"]}, "got 3 ids for 2 queries; pass ids of rows to"),
+        ({"qid": ["a", "a"]}, "qid feature_names must differ, got 'a' twice"),
+        ({"docid": ["a"]}, "one id per row"),
+        ({"docid": 3}, "a list of texts"),
         ({"feature_names": ["a", "b"]}, "one name per feature"),
-        ({"scaling": "standard"}, "scaling is a Scaler fitted on 1 features"),
+        ({"scaling": "standard"}, "scaling must be a Scaler fitted on 1 features"),
     ],
 )
 def test_r2_the_constructor_checks_the_layout_that_it_is_given(change, sentence):
@@ -208,7 +208,7 @@ def test_r2_a_layout_that_is_right_is_taken_as_it_is(qid, random):
         rows = queries.rows.copy()
         one, two = random.sample(range(len(rows)), 2)
         rows[one] = rows[two]
-        with pytest.raises(DataError, match="rows holds every row number once"):
+        with pytest.raises(DataError, match="rows must hold every row number once"):
             Queries(queries.X, queries.y, queries.start, rows)
 
 
@@ -227,7 +227,7 @@ def test_r2_a_query_made_by_hand_is_checked(change):
 def test_r2_texts_lie_inside_of_their_bytes(offset):
     data = np.frombuffer(b"abc", dtype=np.uint8)
     assert list(StringColumn(data, np.array([0, 1, 3]))) == ["a", "bc"]
-    with pytest.raises(DataError, match="the offsets of texts"):
+    with pytest.raises(DataError, match="the offsets of a StringColumn"):
         StringColumn(data, np.array(offset))
     with pytest.raises(DataError, match="the bytes of texts"):
         StringColumn("abc", np.array([0, 3]))
@@ -376,7 +376,7 @@ def test_labels_are_asked_for_where_they_are_needed(three):
     unlabelled = three.with_labels(None)
     assert unlabelled.y is None
     assert "no labels" in repr(unlabelled)
-    with pytest.raises(DataError, match="carry no labels"):
+    with pytest.raises(DataError, match="have no labels"):
         unlabelled.labels()
 
 
@@ -402,7 +402,7 @@ def test_features_are_selected_and_reordered_by_name():
     assert queries.select_features(["a", "b", "c"]) is queries
     with pytest.raises(DataError, match="feature 'd' is not among the 3 features"):
         queries.select_features(["a", "d"])
-    with pytest.raises(DataError, match="carry no feature names"):
+    with pytest.raises(DataError, match="have no feature names"):
         Queries.from_arrays([[1.0]], group=[1]).select_features(["a"])
 
 
@@ -441,7 +441,7 @@ def test_parts_whose_rows_are_scattered_keep_their_order():
 
 
 def test_two_lists_never_become_one(three):
-    with pytest.raises(DataError, match=r"query 'b' is in part 0 and in part 1: .* give rename=True"):
+    with pytest.raises(DataError, match=r"query 'b' is in part 0 and in part 1: .* pass rename=True"):
         Queries.concat([three, three[:1]])
     renamed = Queries.concat([three, three[:1]], rename=True)
     assert renamed.names() == ["0/b", "0/a", "0/c", "1/b"]

@@ -79,14 +79,14 @@ def test_lines_longer_than_a_block_of_reading_are_whole():
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (b"q1 Q0 d3 1 2.5", r"line 6: expected 6 fields \(qid Q0 docid rank score tag\), found 5"),
-        (b"q1 0 d3 2", "line 6: expected 6 fields .*, found 4"),
-        (b"q1 Q0 d3 1 2.5 my run", "found 7"),
-        (b"q1 Q0 d3 1 high mine", "line 6: expected a number as score, found 'high'"),
-        (b"q1 Q0 d3 1 nan mine", "expected a number as score, found 'nan'"),
-        (b"q1 Q0 d3 1 -inf mine", "found '-inf'"),
-        (b"q1 Q0 d3 1 1_000 mine", "found '1_000'"),
-        (b"q1 Q0 d1 1 2.5 mine", "line 6: document 'd1' of query 'q1' is on line 2 too"),
+        (b"q1 Q0 d3 1 2.5", r"line 6: expected 6 fields \(qid Q0 docid rank score tag\), got 5"),
+        (b"q1 0 d3 2", "line 6: expected 6 fields .*, got 4"),
+        (b"q1 Q0 d3 1 2.5 my run", "got 7"),
+        (b"q1 Q0 d3 1 high mine", "line 6: score must be a number, got 'high'"),
+        (b"q1 Q0 d3 1 nan mine", "score must be a number, got 'nan'"),
+        (b"q1 Q0 d3 1 -inf mine", "got '-inf'"),
+        (b"q1 Q0 d3 1 1_000 mine", "got '1_000'"),
+        (b"q1 Q0 d1 1 2.5 mine", "line 6: document 'd1' of query 'q1' is also on line 2"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path, line, sentence):
@@ -97,7 +97,7 @@ def test_a_malformed_line_is_named(tmp_path, line, sentence):
 
 
 def test_a_document_judged_twice_is_named():
-    with pytest.raises(FileFormatError, match="line 6: document 'd1' of query 'q2' is on line 1 too"):
+    with pytest.raises(FileFormatError, match="line 6: document 'd1' of query 'q2' is also on line 1"):
         read_qrels(file(QRELS + b"q2 0 d1 0\n"))
 
 
@@ -195,7 +195,7 @@ def test_negative_labels_follow_the_policy():
     zero, dropped = (rows(*read(RUN, qrels, unjudged=policy))["q1"] for policy in ("zero", "drop"))
     assert {docid: label for docid, (label, _) in zero.items()} == {"d1": 0, "d2": 2, "d3": 0, "d7": 0}
     assert {docid: label for docid, (label, _) in dropped.items()} == {"d2": 2, "d7": 0}
-    with pytest.raises(DataError, match=r"document 'd1' of query 'q1' has label -1: .* give unjudged="):
+    with pytest.raises(DataError, match=r"document 'd1' of query 'q1' has label -1: .* pass unjudged="):
         read(RUN, qrels, unjudged="error")
 
 
@@ -205,13 +205,13 @@ def test_a_list_from_which_everything_is_dropped_is_no_list():
 
 def test_runs_made_by_hand_are_checked_too():
     twice = Run(StringColumn.of(["q", "q"]), StringColumn.of(["d", "d"]), np.array([1.0, 2.0]))
-    with pytest.raises(DataError, match="document 'd' is twice in query 'q'"):
+    with pytest.raises(DataError, match="document 'd' occurs twice in query 'q'"):
         from_trec(read_qrels(file(b"q 0 d 1")), twice)
 
 
 @pytest.mark.parametrize("option", ["missing_queries", "unjudged"])
 def test_unknown_policies_are_refused(option):
-    with pytest.raises(RankwiseError, match=f"{option} is .*: found 'ignore'"):
+    with pytest.raises(RankwiseError, match=f"{option} must be .*, got 'ignore'"):
         read(**{option: "ignore"})
 
 
@@ -287,11 +287,11 @@ def test_documents_without_ids_are_called_by_their_place(tmp_path):
         (lists([""]), {}, "the query id '' cannot be written"),
         (lists([1, "1"]), {}, "two queries would be written as '1'"),
         (lists(["q"], ["x\ty"]), {}, "the document id 'x.*y' cannot be written"),
-        (lists(["q", "q"], ["x", "x"]), {}, "document 'x' is twice in query 'q'"),
+        (lists(["q", "q"], ["x", "x"]), {}, "document 'x' occurs twice in query 'q'"),
         (lists(["q"]), {"tag": "my run"}, "the tag 'my run' cannot be written"),
-        (lists(["q"]), {"scores": [np.nan]}, "scores is NaN at row 0"),
-        (lists(["q"]), {"scores": [np.inf]}, "scores is inf at row 0"),
-        (lists(["q"]), {"scores": [1, 2]}, r"found shape \(2,\) for 1 rows"),
+        (lists(["q"]), {"scores": [np.nan]}, "scores must not be NaN, got NaN at row 0"),
+        (lists(["q"]), {"scores": [np.inf]}, "scores must be finite in a run, got inf at row 0"),
+        (lists(["q"]), {"scores": [1, 2]}, r"got shape \(2,\) for 1 rows"),
     ],
 )
 def test_what_a_line_cannot_hold_is_refused_and_leaves_nothing(tmp_path, queries, options, sentence):
@@ -302,7 +302,7 @@ def test_what_a_line_cannot_hold_is_refused_and_leaves_nothing(tmp_path, queries
 
 
 def test_judgements_need_labels(tmp_path):
-    with pytest.raises(DataError, match="carry no labels"):
+    with pytest.raises(DataError, match="have no labels"):
         write_qrels(lists(["q"]).with_labels(None), tmp_path / "qrels")
     assert list(tmp_path.iterdir()) == []
 

@@ -149,7 +149,7 @@ def test_a_result_can_be_sent_to_another_process():
         ((LABELS, SCORES), {}, r"labels alone need qid= .* or group="),
         ((LABELS, SCORES), {"group": [3, 2]}, r"add up to 5, but there are 6 rows"),
         ((LABELS, SCORES), {"group": [1] * 6, "qid": LABELS}, "one of them"),
-        ((LABELS, SCORES[:-1]), {"group": SIZES}, r"scores holds one number per row: found shape \(5,\) for 6 rows"),
+        ((LABELS, SCORES[:-1]), {"group": SIZES}, r"scores must hold one number per row, got shape \(5,\) for 6 rows"),
         ((LABELS, [*SCORES[:-1], math.nan]), {"group": SIZES}, "scores is NaN at row 5"),
         ((LABELS, ["a"] * 6), {"group": SIZES}, "scores holds one number per row"),
         (([-1, *LABELS[1:]], SCORES), {"group": SIZES}, "y is -1 at row 0"),

@@ -136,11 +136,11 @@ def test_a_transformer_that_fails_is_named():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"numbers": "log"}, "numbers is"),
-        ({"rare": 1.5}, "rare is"),
-        ({"max_levels": 0}, "max_levels is"),
+        ({"numbers": "log"}, "numbers must be"),
+        ({"rare": 1.5}, "rare must be"),
+        ({"max_levels": 0}, "max_levels must be"),
         ({"columns": {"size": "numeric"}}, r"columns\['size'\]"),
-        ({"ignore": "size"}, "ignore is a list"),
+        ({"ignore": "size"}, "ignore must be a list"),
         ({"columns": {"sice": "number"}}, "no column 'sice'"),
         ({"transformers": {"size": PCA(), ("size", "views"): PCA()}}, "'size' twice"),
     ],

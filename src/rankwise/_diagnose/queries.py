@@ -133,7 +133,7 @@ def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
     """Labels that the gain of NDCG cannot take, or that make it useless."""
     if not isinstance(gain, str):
         if not isinstance(gain, (Mapping, Sequence)) or not all(map(is_number, gain)):
-            raise RankwiseError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r:.60}")
+            raise RankwiseError(f"gain must be 'exp2', 'linear' or a table of gains by label, got {gain!r:.60}")
         known = np.array(sorted(gain) if isinstance(gain, Mapping) else range(len(gain)), dtype=np.float64)
         strangers = np.setdiff1d(labels, known)
         if len(strangers):
@@ -141,7 +141,7 @@ def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
             yield Finding.of("problem", what, strangers.tolist(), "give every label a gain")
         return
     if gain not in ("exp2", "linear"):
-        raise RankwiseError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r}")
+        raise RankwiseError(f"gain must be 'exp2', 'linear' or a table of gains by label, got {gain!r}")
     largest = labels.max()
     if gain == "linear" or largest <= _LIGHTGBM_LABEL:
         return

@@ -132,13 +132,13 @@ def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
         if isinstance(part, Parts):
             part = part.lazy()
         if not isinstance(part, Queries):
-            raise DataError(f"diagnose looks at Queries: found {type(part).__name__} for {name!r}")
+            raise DataError(f"diagnose takes Queries, got {type(part).__name__} for {name!r}")
         if name in named:
-            raise DataError(f"two of the sets are called {name!r}: give each its own name")
+            raise DataError(f"two sets are called {name!r}: give them different names")
         part._refuse_missing("diagnose")
         named[name] = part
     if not named:
-        raise DataError("diagnose needs at least one set of queries: found none")
+        raise DataError("diagnose needs at least one set of queries, got none")
     return named
 
 

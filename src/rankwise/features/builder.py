@@ -187,7 +187,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         found = self._roles(roles)
         table = as_table(X)
         if not table.n_rows:
-            raise DataError("a FeatureBuilder learns from documents: the table has no rows")
+            raise DataError("FeatureBuilder.fit needs at least one document, got a table without rows")
         layout, owner, taken = training_layout(table, found, y is not None)
         decisions = self._decisions(table, owner, taken)
         treatments = self._treatments(table, decisions, layout)
@@ -495,10 +495,10 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         if self.rare is not None:
             share = isinstance(self.rare, float) and 0 < self.rare < 1
             if not share and not is_whole(self.rare):
-                expected = "rare is a share between 0 and 1, a number of rows, or None"
-                raise RankwiseError(f"{expected}: found {self.rare!r:.40}")
+                expected = "rare must be a share between 0 and 1, a number of rows, or None"
+                raise RankwiseError(f"{expected}, got {self.rare!r:.40}")
         if isinstance(self.ignore, str):
-            raise RankwiseError(f"ignore is a list of columns: found {self.ignore!r:.40}")
+            raise RankwiseError(f"ignore must be a list of columns, got {self.ignore!r:.40}")
         for name, value in dict(self.columns or {}).items():
             refuse_unless_one_of(value, f"columns[{name!r}]", ASKED)
         for name, ways in dict(self.per_query or {}).items():

@@ -60,14 +60,14 @@ def kernel_shape(kernel: Any, gamma: Any, degree: Any, coef0: Any, n_features: i
         If one of them is not valid.
     """
     if kernel not in mercer.KERNELS:
-        raise RankwiseError(f"kernel is one of {', '.join(map(repr, mercer.KERNELS))}: found {kernel!r:.60}")
+        raise RankwiseError(f"kernel must be one of {', '.join(map(repr, mercer.KERNELS))}, got {kernel!r:.60}")
     width = 1.0 / max(n_features, 1) if gamma is None else gamma
     if not checks.is_number(width) or not 0 < width < math.inf:
-        raise RankwiseError(f"gamma is a number above 0, or None for 1 / features: found {gamma!r:.60}")
+        raise RankwiseError(f"gamma must be a number above 0, or None for 1 / features, got {gamma!r:.60}")
     whole = checks.as_whole(degree, "degree", 1, 20)
     # with a constant below 0, k would not be a product of features
     if not checks.is_number(coef0) or not 0 <= coef0 < math.inf:
-        raise RankwiseError(f"coef0 is a number of 0 or more: found {coef0!r:.60}")
+        raise RankwiseError(f"coef0 must be a number of 0 or more, got {coef0!r:.60}")
     return np.array([mercer.KERNELS.index(kernel), width, whole, coef0], dtype=np.float64)
 
 
@@ -89,10 +89,10 @@ class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         rows = checks.as_features(X)
         found = checks.first_not_finite(rows)
         if found is not None:
-            raise DataError(f"X is {rows[found]} at row {found[0]:,}, feature {found[1]}: features are finite")
+            raise DataError(f"features must be finite, got {rows[found]} at row {found[0]:,}, feature {found[1]}")
         if fitted and rows.shape[1] != self.n_features_in_:
             raise DataError(
-                f"this {type(self).__name__} was fitted on {self.n_features_in_} features: found {rows.shape[1]}"
+                f"this {type(self).__name__} was fitted on {self.n_features_in_} features, got {rows.shape[1]}"
             )
         return rows
 
@@ -178,7 +178,7 @@ class FourierFeatures(_RowMap):
     def _more_than_checked(self) -> None:
         kernel_shape("rbf", self.gamma, 1, 0.0, 1)
         if checks.as_whole(self.n_features, "n_features", 2, _MOST_FEATURES) % 2:
-            raise RankwiseError(f"n_features is even, for pairs of a cosine and a sine: found {self.n_features}")
+            raise RankwiseError(f"n_features must be even, for pairs of a cosine and a sine, got {self.n_features}")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies; of X only the number of features is used.
@@ -306,7 +306,7 @@ class KernelPCAMap(_RowMap):
         rows = np.array(self._rows(X, fitted=False), dtype=np.float64)
         if not 1 <= len(rows) <= _MOST_DOCUMENTS:
             raise RankwiseError(
-                f"KernelPCAMap decomposes the kernel matrix of 1 to {_MOST_DOCUMENTS:,} documents: found "
+                f"KernelPCAMap takes 1 to {_MOST_DOCUMENTS:,} documents, got "
                 f"{len(rows):,}; Nystroem of scikit-learn takes a sample of them"
             )
         shape = kernel_shape(self.kernel, self.gamma, self.degree, self.coef0, rows.shape[1])

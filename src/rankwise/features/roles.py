@@ -24,7 +24,7 @@ def training_layout(
     if isinstance(table, QueriesTable):
         queries = table.queries
         if queries.built_by is not None:
-            raise DataError("these queries were made by a FeatureBuilder already: give the raw table")
+            raise DataError("a FeatureBuilder made these queries already: pass the raw table")
         return (queries.start, queries.scattered_rows), queries.query_of_row, set()
     label = roles["label"] if not labelled or roles["label"] in table.names else None
     columns = Roles(str(roles["qid"]), label, roles["docid"], roles["weight"]).among(table.names)
@@ -47,7 +47,7 @@ def labels_of(table: RawTable, name: str | None, grades: Mapping[str, float] | N
         texts = _words(column)
         unknown = [text for text in dict.fromkeys(texts) if text is not None and text not in grades]
         if unknown:
-            raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
+            raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, which grades does not map to a label")
         return np.array([np.nan if text is None else grades[text] for text in texts], dtype=np.float64)
     return _numbers(
         column,

@@ -143,7 +143,7 @@ def read_columns(path: str | os.PathLike[str]) -> RawTable:
         return FrameTable(open_frame(read_arrow(name)[0]))
     with peeked(path) as source:
         if source.kind == "letor":
-            raise FileFormatError(f"{source.name} is no table: it has no columns with names, expected a CSV header")
+            raise FileFormatError(f"{source.name} is not a table: it has no CSV header")
         refuse_other_json(source)
         return CsvTable(CsvText.open(source))
 
@@ -308,7 +308,7 @@ class QueriesTable(RawTable):
 
     def __init__(self, queries: Queries) -> None:
         if queries.feature_names is None:
-            raise DataError("a FeatureBuilder needs names of columns: give feature_names= when making the queries")
+            raise DataError("a FeatureBuilder needs names of columns: pass feature_names= when making the queries")
         self.queries = queries
         self.names = queries.feature_names
         self.n_rows = queries.n_documents
@@ -320,7 +320,7 @@ class QueriesTable(RawTable):
 
     def identities(self, name: str) -> NDArray[Any]:
         """Not used: the ids of queries are not a column."""
-        raise DataError(f"the ids of queries are not among their features: there is no column {name!r}")
+        raise DataError(f"there is no column {name!r} among the features of these queries")
 
 
 class SelectedRows(RawTable):

@@ -103,7 +103,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     if name == "-":
         return "text"
     if os.path.isdir(name):
-        raise FileFormatError(f"{name} is a folder, expected a file; read_folds opens a folder of folds")
+        raise FileFormatError(f"{name} is a folder, expected a file; read_folds reads a folder of folds")
     from rankwise.io.tables.frames import is_table
 
     if not os.path.isfile(name):  # a pipe can be read only once
@@ -180,7 +180,7 @@ def _ending(target: str | os.PathLike[str]) -> str:
     ending = next((suffix for suffix in reversed(endings) if suffix != ".gz"), "")
     known = (*_STORES, *_TABLES, *_TEXTS, ".qrels")
     if ending not in known:
-        raise DataError(f"{target} ends in {ending or 'nothing'!r}, expected one of {', '.join(known)}")
+        raise DataError(f"the name {target} must end in one of {', '.join(known)}, got {ending or 'no ending'!r}")
     return ending
 
 

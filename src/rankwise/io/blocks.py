@@ -110,7 +110,7 @@ def expanded(source: Any) -> list[Any]:
         if path.is_file() and not any(one.startswith((".", "_")) for one in path.relative_to(name).parts)
     ]
     if not files:
-        raise FileFormatError(f"{name} is an empty folder: expected files of judged queries")
+        raise FileFormatError(f"{name} holds no files")
     if all(path.suffix.lower() == ".parquet" for path in files):
         # pyarrow reads columns that are in the names of folders (grade=2/part-0.parquet), too
         return [require("pyarrow.dataset").dataset(name, format="parquet", partitioning="hive")]
@@ -191,7 +191,7 @@ class Blocks:
             rows = Rows(_UNUSED, table.X, table.y, table.docid, base=table.rules.base)
             yield SourceBlock(rows, table.run_qid, table.run_row, "written", stream.name, how.names)
         if not found:
-            raise FileFormatError(f"{stream.name} holds no rows: expected lines of the form label qid:id feature:value")
+            raise FileFormatError(f"{stream.name} has no rows: expected lines of the form label qid:id feature:value")
 
     def _csv(self, stream: ByteStream) -> Iterator[SourceBlock]:
         """A CSV text."""
@@ -219,8 +219,8 @@ class Blocks:
         if odd:
             has, lacks = (first, name) if odd[0] in features else (name, first)
             raise DataError(
-                f"{has} has the feature {odd[0]!r} and {lacks} has no such column: tables of one data set have the "
-                "same features; ignore= leaves columns out"
+                f"{has} has a column {odd[0]!r} and {lacks} has not: the tables of a data set must have the same "
+                "features; pass ignore= to leave columns out"
             )
         return replace(roles, features=features)
 
@@ -232,7 +232,7 @@ class Blocks:
         X = as_type(rows.X, self._options.dtype)
         _check(X, rows.y, self._options.missing, columns.features, first_row)
         if rows.document_weight is not None and not checks.usual_weights(rows.document_weight).all():
-            raise DataError(f"a document weight is out of range: {checks.WEIGHTS}")
+            raise DataError(f"document weights {checks.WEIGHTS}")
         ids, head, kind = _runs(rows.qid)
         kept = Rows(_UNUSED, X, rows.y, rows.docid, rows.weight, rows.document_weight)
         return SourceBlock(kept, ids, head, kind, name, tuple(columns.features) if named else None)
@@ -255,8 +255,8 @@ class Blocks:
         name = f"{os.path.dirname(files[0]) or '.'} ({len(files)} files)" if files else "the dataset"
         if not hasattr(dataset, "to_batches") or not hasattr(dataset, "schema"):
             raise DataError(
-                f"a source is a path or a dataset of pyarrow: found {type(dataset).__name__}; Queries.from_frame reads "
-                "data frames"
+                f"a source must be a path or a pyarrow dataset, got {type(dataset).__name__}; "
+                "from_frame reads data frames"
             )
         with _about(name):
             names = dataset.schema.names
@@ -281,7 +281,7 @@ class Blocks:
         total = bytes_of(name) or 0
         for block in blocks_of(queries):
             if block.qid is None:
-                raise DataError(f"{name} has no query ids, which tell whether two sources share a query")
+                raise DataError(f"{name} has no query ids, which are needed to join several sources")
             ids, _, kind = _runs(block.qid)
             weight = None if block.weight is None else np.repeat(block.weight, block.sizes)
             X = as_type(block.X, self._options.dtype)
@@ -315,7 +315,7 @@ def _check(X: Floats, y: Any, missing: Missing, names: Any, first_row: int) -> N
         called = f" ({names[feature]})" if names else ""
         raise DataError(
             f"X is {X[row, feature]} at row {first_row + row:,}, feature {feature}{called}: "
-            "give missing='zero' or missing='min', or replace NaN and infinity"
+            "pass missing='zero' or missing='min', or replace NaN and infinity"
         )
     if missing == "keep":
         checks.refuse_infinite(X, names)
@@ -324,7 +324,7 @@ def _check(X: Floats, y: Any, missing: Missing, names: Any, first_row: int) -> N
         if bad.any():
             row = int(np.argmax(bad))
             raise DataError(
-                f"the label is {y[row]:g} at row {first_row + row:,}: labels are finite and 0 or more; give "
+                f"labels must be finite and 0 or more, got {y[row]:g} at row {first_row + row:,}: pass "
                 "unjudged='drop' or unjudged='zero'"
             )
 

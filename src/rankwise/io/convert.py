@@ -131,7 +131,7 @@ def _listed(source: Any) -> list[Any]:
     """The sources one by one."""
     if isinstance(source, (list, tuple)):
         if not source:
-            raise RankwiseError("write_parts needs at least one source: found an empty list")
+            raise RankwiseError("write_parts needs at least one source, got an empty list")
         return list(source)
     return [source]
 
@@ -147,7 +147,7 @@ def _whole(source: Any) -> Iterator[Queries] | None:
         return None
     first = next(blocks, None)
     if first is None:
-        raise RankwiseError("write_parts was given no blocks of queries")
+        raise RankwiseError("write_parts needs at least one block of queries, got none")
     return chain([first], blocks)
 
 

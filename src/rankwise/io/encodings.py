@@ -127,7 +127,7 @@ class Utf8Reader:
             return self._decoder.decode(block, not block).encode()
         except UnicodeError as error:  # half of a surrogate pair, an odd number of bytes
             raise FileFormatError(
-                f"{self._name} is damaged: by its mark it is {self._encoding[:6]}, and {in_one_line(error)}"
+                f"{self._name} is damaged: its byte order mark says {self._encoding[:6]}, but {in_one_line(error)}"
             ) from None
 
     def _recognized(self, block: bytes, place: int, last: bool) -> bytes:

@@ -45,13 +45,13 @@ def read_folds(folder: str | os.PathLike[str], *, rename: bool = False, **option
     """
     root = Path(path_of(folder))
     if not root.is_dir():
-        raise FileFormatError(f"{root} is not a folder, expected one that holds folds")
+        raise FileFormatError(f"{root} must be a folder that holds folds")
     numbered = {int(match[1]): path for path in root.iterdir() if (match := re.fullmatch(r"Fold(\d+)", path.name))}
     if numbered:
         files = [[_file(numbered[number], name) for name in _FILES] for number in sorted(numbered)]
         return (Fold(*_read_alike(three, options)) for three in files)
     if not any(root.glob("S[1-5].txt*")):
-        raise FileFormatError(f"{root} holds neither Fold1 ... Fold{_PARTS} nor S1.txt ... S{_PARTS}.txt")
+        raise FileFormatError(f"{root} must hold Fold1 ... Fold{_PARTS} or S1.txt ... S{_PARTS}.txt")
     return _rotated([_file(root, f"S{number}") for number in range(1, _PARTS + 1)], rename, options)
 
 
@@ -71,7 +71,7 @@ def _file(folder: Path, name: str) -> Path:
     for path in (folder / f"{name}.txt", folder / f"{name}.txt.gz"):
         if path.is_file():
             return path
-    raise FileFormatError(f"{folder} lacks {name}.txt (or {name}.txt.gz)")
+    raise FileFormatError(f"{folder} must hold {name}.txt or {name}.txt.gz")
 
 
 def _read_alike(files: Sequence[Path], options: dict[str, Any]) -> list[Queries]:

@@ -60,7 +60,7 @@ def iter_json(source: Any) -> Iterator[tuple[int, Any]]:
     lines = ((number, line.decode()) for number, line in enumerate(lines_of(source), 1) if line.strip())
     first, text = next(lines, (0, ""))
     if not first:
-        raise FileFormatError(f"{name} is empty: expected JSON")
+        raise FileFormatError(f"{name} is empty, expected JSON")
     following = next(lines, None)
     if following is None:
         yield 0, _value(text, name, first)
@@ -87,12 +87,12 @@ def _value(text: str, name: str, line: int, or_more: bool = False) -> Any:
     except json.JSONDecodeError as error:
         if or_more and error.msg != "Extra data":
             return _MORE
-        problem, line = f"expected JSON, found that {error.msg[:1].lower()}{error.msg[1:]}", line + error.lineno - 1
+        problem, line = f"not JSON: {error.msg[:1].lower()}{error.msg[1:]}", line + error.lineno - 1
         raise FileFormatError(f"{name}, line {line:,}, column {error.colno:,}: {problem}") from error
     except _RefusedError as error:
         raise FileFormatError(f"{name}: {error}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, a list in a list in a list ...
-        raise FileFormatError(f"{name}: expected JSON of usual numbers and depth") from error
+        raise FileFormatError(f"{name}: numbers are too long or objects nested too deep") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -101,13 +101,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise _RefusedError(f"the key {twice!r:.60} is twice in one object, expected it once")
+        raise _RefusedError(f"the key {twice!r:.60} occurs twice in one object")
     return found
 
 
 def _constant(word: str) -> NoReturn:
     """What JSON does not have."""
-    raise _RefusedError(f"expected numbers, found {word}")
+    raise _RefusedError(f"expected numbers, got {word}")
 
 
 # ------------------------------------------------------------------------------------------- values of a kind
@@ -134,7 +134,7 @@ def member(value: Any, key: str, kind: type, where: str) -> Any:
     """
     if not isinstance(value, dict) or not isinstance(value.get(key), kind):
         found = value[key] if isinstance(value, dict) and key in value else value
-        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}; found {shown(found)}")
+        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}, got {shown(found)}")
     return value[key]
 
 
@@ -144,20 +144,20 @@ def text_of(value: Any, what: str, where: str) -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise FileFormatError(f"{where}: expected {what}, a text, found {shown(value)}")
+    raise FileFormatError(f"{where}: {what} must be a text, got {shown(value)}")
 
 
 def number_of(value: Any, what: str, where: str) -> float:
     """A finite number."""
     if is_number(value) and abs(value) <= _LARGEST:
         return float(value)
-    raise FileFormatError(f"{where}: expected {what}, a number, found {shown(value)}")
+    raise FileFormatError(f"{where}: {what} must be a number, got {shown(value)}")
 
 
 def items_of(value: Any, what: str, where: str) -> Iterator[tuple[str, Any]]:
     """The entries of what has to be an object."""
     if not isinstance(value, dict):
-        raise FileFormatError(f"{where}: expected {what}, an object, found {shown(value)}")
+        raise FileFormatError(f"{where}: {what} must be an object, got {shown(value)}")
     return iter(value.items())
 
 

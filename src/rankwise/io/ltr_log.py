@@ -83,7 +83,7 @@ def read_ltr_log(
         own = documents.setdefault(query, {})
         for docid, values in _hits(response, log, where):
             if docid in own:
-                raise DataError(f"{where}: document {docid!r:.60} is twice in query {query!r:.60}, expected it once")
+                raise DataError(f"{where}: document {docid!r:.60} occurs twice in query {query!r:.60}")
             own[docid] = values
     labels = None if judgements is None else _labels(judgements)
     if labels is not None:
@@ -96,7 +96,7 @@ def read_ltr_log(
     if labels is not None and unjudged != "zero":
         rows = [row for row in rows if _keep(row, unjudged)]
     if not rows:
-        raise DataError("the responses hold no document to learn from: found no hits, or none that was judged")
+        raise DataError("the responses hold no judged documents")
     names = _names(rows, features)
     # a feature without a value is NaN here, whatever becomes of it
     X = np.array([[values.get(name, np.nan) for name in names] for _, _, values, _ in rows]).reshape(len(rows), -1)
@@ -130,7 +130,9 @@ def _by_query_id(given: Any, qid: Sequence[Any] | None) -> Iterator[tuple[str, A
     if qid is not None:
         ids = [qid] if isinstance(qid, str) else list(qid)
         if len(ids) != len(named):
-            raise DataError(f"qid holds one query id per response: found {len(ids):,} for {len(named):,}")
+            raise DataError(
+                f"qid must hold one query id per response, got {len(ids):,} ids for {len(named):,} responses"
+            )
         for one, (where, value) in zip(ids, named, strict=True):
             yield text_of(one, "a query id", where), value, f"{where} (query {str(one)!r:.60})"
         return
@@ -150,7 +152,7 @@ def _hits(response: Any, log: str | None, where: str) -> Iterator[Document]:
     if isinstance(response, dict) and "error" in response:
         raise FileFormatError(f"{where} is an error of the engine, expected hits: {response['error']!r:.200}")
     if isinstance(response, dict) and response.get("timed_out") is True:
-        raise FileFormatError(f"{where} timed out in the engine, so that hits may be missing: search again")
+        raise FileFormatError(f"{where} timed out in the engine, and hits may be missing: search again")
     for hit in member(member(response, "hits", dict, where), "hits", list, f"{where}, hits"):
         docid = text_of(dict(items_of(hit, "a hit", where)).get("_id"), "the _id of a hit", where)
         place = f"{where}, document {docid!r:.60}"
@@ -159,7 +161,7 @@ def _hits(response: Any, log: str | None, where: str) -> Iterator[Document]:
         logged = [pair for one in entries for pair in items_of(one, "_ltrlog", place)]
         logs = dict(logged)
         if len(logs) < len(logged):
-            raise FileFormatError(f"{place}: a log entry is twice in _ltrlog, expected it once")
+            raise FileFormatError(f"{place}: a log entry occurs twice in _ltrlog")
         if log is None and len(logs) != 1:
             raise DataError(f"{place} has the log entries {', '.join(map(repr, logs)) or 'none'}: choose one by log=")
         name = next(iter(logs)) if log is None else log
@@ -174,7 +176,7 @@ def _values(entry: list[Any], where: str) -> dict[str, float]:
         if name == _EXTRA and isinstance(one.get("value"), dict):
             continue
         if name in values:
-            raise FileFormatError(f"{where}: feature {name!r:.60} is twice in the log entry, expected it once")
+            raise FileFormatError(f"{where}: feature {name!r:.60} occurs twice in the log entry")
         values[name] = number_of(one["value"], f"the value of {name!r:.60}", where) if "value" in one else np.nan
     return values
 
@@ -201,7 +203,7 @@ def _keep(row: tuple[str, str, Any, float | None], unjudged: str) -> bool:
     query, docid, _, label = row
     if unjudged == "error" and (label is None or label < 0):
         raise DataError(
-            f"document {docid!r:.60} of query {query!r:.60} has no judgement: give unjudged='drop' or unjudged='zero'"
+            f"document {docid!r:.60} of query {query!r:.60} has no judgement: pass unjudged='drop' or unjudged='zero'"
         )
     return label is not None and label >= 0
 
@@ -226,5 +228,5 @@ def _names(rows: list[tuple[str, str, dict[str, float], Any]], features: Sequenc
         return list(there)
     for name in features:
         if name not in there:
-            raise DataError(f"feature {name!r:.60} was never logged: found {', '.join(map(repr, there)):.200}")
+            raise DataError(f"feature {name!r:.60} was never logged, only {', '.join(map(repr, there)):.200}")
     return list(features)

@@ -71,15 +71,15 @@ def _of_lines(values: list[tuple[str, Any]]) -> dict[str, dict[str, float]]:
             raise FileFormatError(f"{where}: query {qid!r:.60} is on an earlier line too")
         if "documents" in value and "results" not in value:
             raise FileFormatError(
-                f"{where}: found a ranking of sentence-transformers' ReciprocalRankFusionEvaluator, which holds texts "
-                "of documents without ids and scores: give the predictions of an InformationRetrievalEvaluator"
+                f"{where}: this is a ranking of sentence-transformers' ReciprocalRankFusionEvaluator, which holds "
+                "texts of documents without ids and scores: pass the predictions of an InformationRetrievalEvaluator"
             )
         own = scores[qid] = {}
         for result in member(value, "results", list, where):
             found = dict(items_of(result, "a result", where))
             docid = text_of(found.get("corpus_id"), "corpus_id", where)
             if docid in own:
-                raise FileFormatError(f"{where}: document {docid!r:.60} is twice in query {qid!r:.60}")
+                raise FileFormatError(f"{where}: document {docid!r:.60} occurs twice in query {qid!r:.60}")
             own[docid] = number_of(found.get("score"), f"the score of document {docid!r:.60}", where)
     return scores
 
@@ -114,7 +114,7 @@ def _chosen(parts: dict[str, Any], name: str | None, what: str, where: str) -> A
     if name is None and len(parts) == 1:
         return next(iter(parts.values()))
     if name not in parts:
-        asked = f"read_predictions(path, {what}=...) chooses one" if name is None else f"found no {name!r:.60}"
+        asked = f"read_predictions(path, {what}=...) chooses one" if name is None else f"there is no {name!r:.60}"
         raise DataError(f"{where} has the {what}s {there:.200}: {asked}")
     return parts[name]
 
@@ -179,6 +179,6 @@ def refuse_means(name: str, tool: str | None) -> None:
     """
     if tool is not None:
         raise FileFormatError(
-            f"{name} is {tool}, which holds {_MEANS}: give the scores of documents, which MTEB writes to "
+            f"{name} is {tool}, which holds {_MEANS}: pass the scores of documents, which MTEB writes to "
             "prediction_folder= and sentence-transformers with write_predictions=True"
         )

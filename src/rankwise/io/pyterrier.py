@@ -59,7 +59,7 @@ def from_pyterrier(
     table = open_frame(results)
     for name in ("qid", "docno", "features"):
         if name not in table.columns:
-            raise DataError(f"results lack the column {name!r}: found {', '.join(map(repr, table.columns)):.200}")
+            raise DataError(f"results must have a column {name!r}, got {', '.join(map(repr, table.columns)):.200}")
     qid, docid = ([str(value) for value in table[name].to_list()] for name in ("qid", "docno"))
     queries = Queries.from_arrays(
         _matrix(table["features"].to_list()), qid=qid, docid=docid, feature_names=feature_names, missing=missing
@@ -80,8 +80,8 @@ def _matrix(rows: list[Any]) -> Any:
     """The arrays of all rows, one below the other."""
     lengths = {len(row) if hasattr(row, "__len__") else -1 for row in rows}
     if len(lengths) > 1 or -1 in lengths:
-        raise DataError("features holds an array of as many numbers in every row: found rows of different lengths")
+        raise DataError("features must hold arrays of one length, got different lengths")
     try:
         return np.array([np.asarray(row, dtype=np.float64) for row in rows]).reshape(len(rows), *lengths)
     except (TypeError, ValueError) as error:
-        raise DataError(f"features holds arrays of numbers: {in_one_line(error)}") from error
+        raise DataError(f"features must hold arrays of numbers: {in_one_line(error)}") from error

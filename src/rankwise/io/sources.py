@@ -213,7 +213,7 @@ class ByteStream:
         except (OSError, ValueError) as error:  # ValueError: the file is closed
             raise RankwiseError(f"{self.name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
         if not isinstance(block, bytes):
-            raise RankwiseError(f"{self.name} gives {type(block).__name__}, expected bytes: open it in binary mode")
+            raise RankwiseError(f"{self.name} must give bytes, got {type(block).__name__}: open it in binary mode")
         if self._on_read is not None:
             self._on_read(len(block))
         return block
@@ -228,7 +228,7 @@ class ByteStream:
         try:
             return self._unpack(size)
         except EOFError as error:
-            raise FileFormatError(f"{self.name} is cut off: its gzip data ends before its end mark") from error
+            raise FileFormatError(f"{self.name} is cut off: its gzip data has no end mark") from error
         except (zlib.error, gzip.BadGzipFile) as error:
             raise FileFormatError(f"{self.name} is damaged: its gzip data cannot be unpacked ({error})") from error
 
@@ -239,7 +239,7 @@ def name_of(source: Any) -> str:
         name = getattr(source, "name", None)
         return name if isinstance(name, str) else "the stream"
     if not isinstance(source, (str, bytes, os.PathLike)):
-        raise RankwiseError(f"a path, '-' or a binary file object was expected, found {source!r:.60}")
+        raise RankwiseError(f"a source must be a path, '-' or a binary file object, got {source!r:.60}")
     name = os.fsdecode(source)
     return STANDARD_INPUT if name == "-" else name
 

@@ -205,7 +205,9 @@ def write_run(
     """
     values = as_scores(scores, as_queries(queries, "write_run").n_documents)
     if np.isposinf(values).any() and not ties_as_rank:
-        raise DataError(f"scores is inf at row {int(np.argmax(values)):,}: a run holds numbers; give ties_as_rank=True")
+        raise DataError(
+            f"scores must be finite in a run, got inf at row {int(np.argmax(values)):,}: pass ties_as_rank=True"
+        )
     label = _field(tag, "tag")
     with _writing_lines(path) as file:
         for query, qid, docids in _identified(queries):
@@ -261,11 +263,11 @@ def _of_frame(frame: Any, number: str) -> tuple[StringColumn, StringColumn, NDAr
     docid = "docno" if "docno" in table.columns else "docid"
     for name in ("qid", docid, number):
         if name not in table.columns:
-            raise DataError(f"the table lacks the column {name!r}: found {', '.join(map(repr, table.columns)):.200}")
-    values = as_floats(table[number].to_numpy(), f"the column {number} holds numbers")
+            raise DataError(f"the table must have a column {name!r}, got {', '.join(map(repr, table.columns)):.200}")
+    values = as_floats(table[number].to_numpy(), f"the column {number} must hold numbers")
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
-        raise DataError(f"the column {number} holds numbers: found {values[row]} at row {row:,}")
+        raise DataError(f"the column {number} must hold numbers, got {values[row]} at row {row:,}")
     qids, docids = (StringColumn.of(str(value) for value in table[name].to_list()) for name in ("qid", docid))
     return qids, docids, values
 
@@ -279,7 +281,7 @@ def by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]
     for query, document, value in zip(qid, docid, values.tolist(), strict=True):
         own = grouped.setdefault(query, {})
         if document in own:
-            raise DataError(f"document {document!r} is twice in query {query!r}")
+            raise DataError(f"document {document!r} occurs twice in query {query!r}")
         own[document] = value
     return grouped
 
@@ -292,7 +294,7 @@ def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
         row = int(np.argmax(negative))
         raise DataError(
             f"document {qrels.docid[row]!r} of query {qrels.qid[row]!r} has label {qrels.label[row]:g}: "
-            "labels are 0 or more; give unjudged='zero' or unjudged='drop'"
+            "labels must be 0 or more; pass unjudged='zero' or unjudged='drop'"
         )
     return by_query(qrels.qid, qrels.docid, np.where(negative, -1.0 if unjudged == "zero" else np.nan, qrels.label))
 
@@ -356,13 +358,14 @@ def _read(
             )
         if len(parts) != len(fields):
             raise FileFormatError(
-                f"{name}, line {line:,}: expected {len(fields)} fields ({' '.join(fields)}), found {len(parts)}"
+                f"{name}, line {line:,}: expected {len(fields)} fields ({' '.join(fields)}), got {len(parts)}"
             )
         qid, docid = parts[0], parts[docid_place]
         first = seen.setdefault(qid, {}).setdefault(docid, line)
         if first != line:
             raise FileFormatError(
-                f"{name}, line {line:,}: document {docid.decode()!r} of query {qid.decode()!r} is on line {first:,} too"
+                f"{name}, line {line:,}: document {docid.decode()!r} of query {qid.decode()!r} is also on "
+                f"line {first:,}"
             )
         qids.append(qid)
         docids.append(docid)
@@ -377,7 +380,7 @@ def _number(word: bytes, name: str, line: int, what: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or b"_" in word:  # Python takes 1_000 for a number
-        raise FileFormatError(f"{name}, line {line:,}: expected a number as {what}, found {word.decode()!r}")
+        raise FileFormatError(f"{name}, line {line:,}: {what} must be a number, got {word.decode()!r}")
     return value
 
 
@@ -399,14 +402,14 @@ def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
     """(number, id, ids of the documents) of each query, as the words of a file."""
     names = [_field(name, "query id") for name in queries.names()]
     if (twice := first_repeated(names)) is not None:
-        raise DataError(f"two queries would be written as {_text(twice)!r}: give them other ids")
+        raise DataError(f"two queries would be written as {_text(twice)!r}: give them different ids")
     for query, name in enumerate(names):
         if queries.docid is None:
             yield query, name, [b"%d" % place for place in range(queries.sizes[query])]
             continue
         docids = [_field(docid, "document id") for docid in queries.docid[queries.rows_of(query)]]
         if (twice := first_repeated(docids)) is not None:
-            raise DataError(f"document {_text(twice)!r} is twice in query {_text(name)!r}")
+            raise DataError(f"document {_text(twice)!r} occurs twice in query {_text(name)!r}")
         yield query, name, docids
 
 
@@ -422,5 +425,5 @@ def _field(value: Any, what: str) -> bytes:
     except UnicodeEncodeError as error:
         raise DataError(f"the {what} {value!r} cannot be written: it holds half of a surrogate pair") from error
     if word.split() != [word]:
-        raise DataError(f"the {what} {value!r} cannot be written: fields of a line are not empty and hold no blanks")
+        raise DataError(f"the {what} {value!r} cannot be written: a field must not be empty or hold blanks")
     return word

@@ -26,7 +26,7 @@ Floats = NDArray[np.float32] | NDArray[np.float64]
 
 # Squares, products and sums of weights within these stay within float64, whatever the number of queries.
 _LIGHTEST, _HEAVIEST = 1e-100, 1e100
-WEIGHTS = f"weights are finite and 0 or more, and what is not 0 lies between {_LIGHTEST:g} and {_HEAVIEST:g}"
+WEIGHTS = f"must be 0 or between {_LIGHTEST:g} and {_HEAVIEST:g}"
 
 # Values that are checked together: no check of a large X allocates a second array of its size.
 BLOCK_VALUES = 1 << 20
@@ -38,14 +38,14 @@ def as_whole(value: Any, name: str, least: int = 0, most: int = 2**63 - 1) -> in
     if is_whole(value, least) and value <= most:
         return int(value)
     above = f"{least:,} or more" if most == 2**63 - 1 else f"between {least:,} and {most:,}"
-    raise RankwiseError(f"{name} is a whole number, {above}: found {value!r:.60}")
+    raise RankwiseError(f"{name} must be a whole number, {above}, got {value!r:.60}")
 
 
 def as_range(value: Any, name: str) -> tuple[int, int]:
     """(fewest, most): two whole numbers, or one number for both."""
     pair = (value, value) if isinstance(value, (int, np.integer)) else value
     if not isinstance(pair, Sequence) or isinstance(pair, (str, bytes)) or len(pair) != 2:
-        raise RankwiseError(f"{name} is a whole number, or (fewest, most): found {value!r:.60}")
+        raise RankwiseError(f"{name} must be a whole number or a pair (fewest, most), got {value!r:.60}")
     return as_whole(pair[0], name, most=2**40), as_whole(pair[1], name, most=2**40)
 
 
@@ -62,16 +62,16 @@ def is_whole(value: Any, least: int = 1) -> bool:
 
 
 def refuse_unless_one_of(value: Any, name: str, choices: Sequence[str]) -> None:
-    """Refuse an option that is not one of the given words: "name is 'a', 'b' or 'c': found ..."."""
+    """Refuse an option that is not one of the given words: "name must be 'a', 'b' or 'c', got ..."."""
     if not (isinstance(value, str) and value in choices):
         *others, last = map(repr, choices)
-        raise RankwiseError(f"{name} is {', '.join(others)} or {last}: found {value!r:.60}")
+        raise RankwiseError(f"{name} must be {', '.join(others)} or {last}, got {value!r:.60}")
 
 
 def refuse_unless_level(rel: Any) -> None:
     """Check the smallest label that counts as relevant: a finite number, or None for any label above 0."""
     if rel is not None and not (is_number(rel) and abs(rel) < np.inf):
-        raise RankwiseError(f"rel is the smallest label that counts as relevant, or None: found {rel!r:.60}")
+        raise RankwiseError(f"rel must be the smallest relevant label or None, got {rel!r:.60}")
 
 
 def as_floats(values: Any, what: str) -> NDArray[np.float64]:
@@ -84,7 +84,7 @@ def as_floats(values: Any, what: str) -> NDArray[np.float64]:
 
 def as_one_list(values: Any, name: str) -> NDArray[np.float64]:
     """The scores or labels of one query as float64; a single number is one document."""
-    vector = np.atleast_1d(as_floats(values, f"{name} holds one number per document"))
+    vector = np.atleast_1d(as_floats(values, f"{name} must hold one number per document"))
     return as_vector(vector, len(vector), name)
 
 
@@ -94,7 +94,8 @@ def as_random(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise RankwiseError(
-            f"random_state is None, a whole number from 0 on, or a numpy.random.Generator: found {random_state!r:.60}"
+            f"random_state must be None, a whole number from 0 on, or a numpy.random.Generator, got "
+            f"{random_state!r:.60}"
         ) from error
 
 
@@ -122,19 +123,19 @@ def as_features(X: Any, n_features: int | None = None) -> Floats:
     try:
         array = np.asanyarray(X) if isinstance(X, np.memmap) else np.asarray(X)
     except Exception as error:  # foreign objects and ragged lists raise anything
-        raise DataError(f"X is documents x features, two dimensions: {in_one_line(error)}") from error
+        raise DataError(f"X must have two dimensions, documents x features: {in_one_line(error)}") from error
     if array.ndim != 2:
         hint = ""
         if array.ndim == 1:
             hint = "; one document is X.reshape(1, -1)"
             if n_features != len(array):
                 hint += ", and a single feature X.reshape(-1, 1)"
-        raise DataError(f"X is documents x features, two dimensions: found shape {array.shape}{hint}")
+        raise DataError(f"X must have two dimensions, documents x features, got shape {array.shape}{hint}")
     if array.dtype.kind == "O":
         array = _of_objects(array)
     if array.dtype.kind not in "fiub":
         hint = " (Complex data not supported)" if array.dtype.kind == "c" else ""
-        raise DataError(f"X holds numbers: found type {array.dtype}{hint}")
+        raise DataError(f"X must hold numbers, got type {array.dtype}{hint}")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
@@ -150,18 +151,18 @@ def _of_objects(array: NDArray[Any]) -> NDArray[Any]:
     """Objects that are numbers, as a data frame of several types gives them, as float64; None becomes NaN."""
     odd = next((value for value in array.flat if isinstance(value, (str, bytes))), None)
     if odd is not None:
-        raise DataError(f"X holds numbers: found the text {odd!r:.60}; {_OF_WORDS}")
+        raise DataError(f"X must hold numbers, got the text {odd!r:.60}; {_OF_WORDS}")
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"X holds numbers: {in_one_line(error)}") from error
+        raise DataError(f"X must hold numbers: {in_one_line(error)}") from error
 
 
 def not_a_path(path: Any) -> str:
     """The error message for a file name where arrays are expected."""
     return (
-        f"X is an array, a data frame or Queries: found the path {os.fsdecode(path)!r:.60}; read_table(path, qid=..., "
-        "label=...) reads CSV, Parquet and Arrow files, and read_letor(path) LETOR and SVMlight text"
+        f"X must be an array, a data frame or Queries, got the path {os.fsdecode(path)!r:.60}; read_table(path, "
+        "qid=..., label=...) reads CSV, Parquet and Arrow files, and read_letor(path) LETOR and SVMlight text"
     )
 
 
@@ -177,10 +178,10 @@ def as_labels(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     labels = as_vector(y, n_rows, "y")
     if not np.isfinite(labels).all():
         row = int(np.argmin(np.isfinite(labels)))
-        raise DataError(f"y is {labels[row]} at row {row:,}: labels are finite; leave unjudged documents out")
+        raise DataError(f"labels must be finite, got {labels[row]} at row {row:,}: leave unjudged documents out")
     if len(labels) and labels.min() < 0:
         row = int(labels.argmin())
-        raise DataError(f"y is {labels[row]:g} at row {row:,}: labels are 0 or more; leave unjudged documents out")
+        raise DataError(f"labels must be 0 or more, got {labels[row]:g} at row {row:,}: leave unjudged documents out")
     return labels
 
 
@@ -192,15 +193,15 @@ def _may_hold_texts(y: Any) -> bool:
 
 def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
     """Query weights as float64: one per query, 0 or of a usual size, not all zero."""
-    weights = as_floats(weight, "weight holds one number per query")
+    weights = as_floats(weight, "weight must hold one number per query")
     if weights.shape != (n_queries,):
-        raise DataError(f"weight holds one number per query: found shape {weights.shape} for {n_queries:,} queries")
+        raise DataError(f"weight must hold one number per query, got shape {weights.shape} for {n_queries:,} queries")
     usual = usual_weights(weights)
     if not usual.all():
         query = int(np.argmin(usual))
-        raise DataError(f"weight is {weights[query]} at query {query:,}: {WEIGHTS}")
+        raise DataError(f"query weights {WEIGHTS}, got {weights[query]} at query {query:,}")
     if n_queries and not weights.any():
-        raise DataError("weight is 0 at every query: at least one query must count")
+        raise DataError("at least one query weight must be above 0, got zeros")
     return weights
 
 
@@ -208,7 +209,7 @@ def as_weight(weight: Any) -> float:
     """The weight of one query, 0 or of a usual size."""
     if isinstance(weight, (int, float, np.integer, np.floating)) and usual_weights(weight):
         return float(weight)
-    raise DataError(f"the weight of a query is one number: {WEIGHTS}; found {weight!r:.60}")
+    raise DataError(f"a query weight {WEIGHTS}, got {weight!r:.60}")
 
 
 def as_document_weights(weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
@@ -220,9 +221,9 @@ def as_document_weights(weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     usual = usual_weights(weights)
     if not usual.all():
         row = int(np.argmin(usual))
-        raise DataError(f"document_weight is {weights[row]} at row {row:,}: {WEIGHTS}")
+        raise DataError(f"document weights {WEIGHTS}, got {weights[row]} at row {row:,}")
     if n_rows and not weights.any():
-        raise DataError("document_weight is zero at every row: at least one document must count")
+        raise DataError("at least one document weight must be above 0, got zeros")
     return weights
 
 
@@ -231,12 +232,12 @@ def as_judged(judged: ArrayLike, labels: NDArray[np.float64]) -> NDArray[np.bool
     given = np.asarray(judged)
     if given.dtype != np.bool_ or given.shape != labels.shape:
         raise DataError(
-            f"judged holds True or False for each of {len(labels):,} rows: found {given.dtype} of shape {given.shape}"
+            f"judged must hold True or False for each of {len(labels):,} rows, got {given.dtype} of shape {given.shape}"
         )
     odd = ~given & (labels != 0)
     if odd.any():
         row = int(np.argmax(odd))
-        raise DataError(f"judged is False at row {row:,}, which has label {labels[row]:g}: expected label 0 there")
+        raise DataError(f"documents that were not judged must have label 0, got {labels[row]:g} at row {row:,}")
     return given
 
 
@@ -264,17 +265,17 @@ def as_scores(scores: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """Scores as float64: one per row, never NaN; -inf means that the document was not retrieved."""
     values = as_vector(scores, n_rows, "scores")
     if np.isnan(values).any():
-        raise DataError(f"scores is NaN at row {int(np.argmax(np.isnan(values))):,}: every document needs a position")
+        raise DataError(f"scores must not be NaN, got NaN at row {int(np.argmax(np.isnan(values))):,}")
     return values
 
 
 def as_vector(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
     """One float64 number per row; a column of shape (n, 1) is accepted."""
-    vector = as_floats(values, f"{name} holds one number per row")
+    vector = as_floats(values, f"{name} must hold one number per row")
     if vector.ndim == 2 and vector.shape[1] == 1:
         vector = vector[:, 0]
     if vector.shape != (n_rows,):
-        raise DataError(f"{name} holds one number per row: found shape {vector.shape} for {n_rows:,} rows")
+        raise DataError(f"{name} must hold one number per row, got shape {vector.shape} for {n_rows:,} rows")
     return np.ascontiguousarray(vector)
 
 
@@ -285,13 +286,13 @@ def as_names(names: Sequence[str] | None, n_features: int | None) -> tuple[str, 
     try:
         listed = tuple(str(name) for name in names)
     except TypeError as error:  # not iterable
-        raise DataError(f"feature_names holds one name per feature: {in_one_line(error)}") from error
+        raise DataError(f"feature_names must hold one name per feature: {in_one_line(error)}") from error
     if n_features is not None and len(listed) != n_features:
         raise DataError(
-            f"feature_names holds one name per feature: found {len(listed)} names for {n_features} features"
+            f"feature_names must hold one name per feature, got {len(listed)} names for {n_features} features"
         )
     if (twice := first_repeated(listed)) is not None:
-        raise DataError(f"feature_names holds {twice!r} twice")
+        raise DataError(f"feature_names must differ, got {twice!r} twice")
     return listed
 
 
@@ -374,7 +375,7 @@ def fill_missing(
         called = f" ({names[feature]})" if names else ""
         raise DataError(
             f"X is {X[row, feature]} at row {row:,}, feature {feature}{called}: "
-            "give missing='zero' or missing='min', or replace NaN and infinity"
+            "pass missing='zero' or missing='min', or replace NaN and infinity"
         )
     X = X.copy()
     if missing == "zero":
@@ -411,9 +412,9 @@ def as_docid(docid: Sequence[Any] | StringColumn | None, n_rows: int) -> StringC
     try:
         texts = docid if isinstance(docid, StringColumn) else StringColumn.of(docid)
     except TypeError as error:  # not iterable, or an object without a text
-        raise DataError(f"docid holds one identity per row: {in_one_line(error)}") from error
+        raise DataError(f"docid must hold one id per row: {in_one_line(error)}") from error
     if len(texts) != n_rows:
-        raise DataError(f"docid holds one identity per row: found {len(texts):,} for {n_rows:,} rows")
+        raise DataError(f"docid must hold one id per row, got {len(texts):,} for {n_rows:,} rows")
     return texts
 
 
@@ -443,6 +444,6 @@ def as_bytes(size: Any, name: str, least: int) -> int:
     if isinstance(size, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]I?)?B?\s*", size.upper())
         if found is None:
-            raise RankwiseError(f"{name} is a number of bytes, such as 256MB: found {size!r:.40}")
+            raise RankwiseError(f"{name} must be a number of bytes, such as 256MB, got {size!r:.40}")
         size = int(float(found[1]) * _BYTES[found[2] or ""])
     return as_whole(size, name, least)

@@ -18,10 +18,10 @@ from rankwise.queries.string_column import StringColumn
 def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     """All queries of the parts, in order; see :meth:`Queries.concat`."""
     if isinstance(parts, (str, bytes)) or not isinstance(parts, Iterable):
-        raise DataError(f"concat takes a list of Queries: found {type(parts).__name__}")
+        raise DataError(f"concat takes a list of Queries, got {type(parts).__name__}")
     parts = [as_queries(part, "concat") for part in parts]
     if not parts:
-        raise DataError("concat needs at least one part: found none")
+        raise DataError("concat needs at least one part, got none")
     parts = _same_features(parts)
     bounds = np.cumsum([0, *(part.n_documents for part in parts)])
     grouped = all(part.is_grouped for part in parts)
@@ -84,7 +84,7 @@ def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
     if rename:
         texts = [f"{number}/{name}" for number, part in enumerate(parts) for name in part.names()]
         return np.array(texts, dtype=str)
-    ids = _of_all(parts, "qid", "has no query ids and others do: give rename=True")
+    ids = _of_all(parts, "qid", "has no query ids and others do: pass rename=True")
     if ids is None:
         return None
     owner: dict[Any, int] = {}
@@ -93,7 +93,7 @@ def _ids(parts: Sequence[Queries], rename: bool) -> NDArray[Any] | None:
             if owner.setdefault(name, number) != number:
                 raise DataError(
                     f"query {name!r} is in part {owner[name]} and in part {number}: if they are different queries, "
-                    "give rename=True"
+                    "pass rename=True"
                 )
     if len({part.dtype.kind for part in ids}) == 1:
         return np.concatenate(ids)

@@ -68,7 +68,7 @@ class Labels(np.ndarray):
             query = int(np.argmax(found != expected))
             name = self._qid[first[query] : first[query] + 1].tolist()[0]
             raise DataError(
-                f"query {name!r} has {found[query]:,} of its {expected[query]:,} documents here, so that a split has "
+                f"query {name!r} has {found[query]:,} of its {expected[query]:,} documents here: a split has "
                 "cut queries: split by query, for example with cv=GroupKFold() and groups=y.qid"
             )
         return self._qid
@@ -167,13 +167,13 @@ def labels(y: Any, *, qid: ArrayLike | Sequence[Any] | None = None, group: Array
         return Labels._of(y.labels().copy(), owner if y.qid is None else y.qid[owner], y.sizes[owner])
     if (qid is None) == (group is None):
         found = "neither" if qid is None else "both"
-        raise DataError(f"say which rows belong together by qid= (one id per row) or group= (sizes): found {found}")
-    values = checks.as_floats(y, "y holds one number per row")
+        raise DataError(f"pass either qid= (one id per row) or group= (query sizes); got {found}")
+    values = checks.as_floats(y, "y must hold one number per row")
     values = checks.as_labels(values, len(values) if values.ndim else 0).copy()
     if qid is not None:
         ids = grouping.as_ids(qid, "qid")
         if len(ids) != len(values):
-            raise DataError(f"qid holds one id per row: found {len(ids):,} ids for {len(values):,} rows")
+            raise DataError(f"qid must hold one id per row, got {len(ids):,} ids for {len(values):,} rows")
         code, _ = grouping.number_by_appearance(ids)
         sizes = np.bincount(code)
     else:

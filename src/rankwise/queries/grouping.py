@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.errors import DataError, in_one_line, warn
-from rankwise.queries.string_column import StringColumn, described, offsets
+from rankwise.queries.string_column import StringColumn, describe, offsets
 
 _LONGEST = 256  # letters of an id up to which all ids may take the memory of the longest
 
@@ -55,17 +55,17 @@ def as_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     try:
         sizes = np.asarray(group)
     except Exception as error:  # foreign objects and ragged lists raise anything
-        raise DataError(f"group holds sizes, whole numbers in one dimension: {in_one_line(error)}") from error
+        raise DataError(f"group must hold query sizes, whole numbers in one dimension: {in_one_line(error)}") from error
     masked = isinstance(group, np.ma.MaskedArray) and bool(np.ma.getmaskarray(group).any())
     if sizes.dtype.kind == "O" and sizes.ndim == 1:  # Python's whole numbers of any size, as some tables give them
         whole = all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in sizes)
     else:
         whole = sizes.dtype.kind in "iu" or sizes.shape == (0,)
     if sizes.ndim != 1 or not whole or masked:
-        found = "masked values" if masked else described(sizes)
-        raise DataError(f"group holds sizes, whole numbers in one dimension: found {found}")
+        found = "masked values" if masked else describe(sizes)
+        raise DataError(f"group must hold query sizes, whole numbers in one dimension, got {found}")
     if len(sizes) and sizes.min() < 0:
-        raise DataError(f"group holds sizes: found {sizes.min()} at position {int(sizes.argmin())}")
+        raise DataError(f"query sizes in group must be 0 or more, got {sizes.min()} at position {int(sizes.argmin())}")
     if len(sizes) and sizes.max() > n_rows:
         raise DataError(_wrong_total(list(map(int, sizes)), n_rows))
     return sizes.astype(np.int64)
@@ -98,21 +98,21 @@ def as_layout(start: ArrayLike, rows: ArrayLike | None, n_rows: int) -> Grouping
     first = _whole_numbers(start)
     if first is None or not climbs(first, n_rows):
         raise DataError(
-            f"start holds offsets that climb from 0 to the number of rows, {n_rows:,}: {_slip(start, n_rows)}"
+            f"start must hold offsets that climb from 0 to the number of rows, {n_rows:,}; {_slip(start, n_rows)}"
         )
     if rows is None:
         return Grouping(first.astype(np.int64), None, None)
     order = _whole_numbers(rows)
     if order is None or order.shape != (n_rows,):
-        raise DataError(f"rows holds every row number once, {n_rows:,} of them: found {described(rows)}")
+        raise DataError(f"rows must hold every row number once, {n_rows:,} of them, got {describe(rows)}")
     inside = (order >= 0) & (order < n_rows)
     seen = np.zeros(n_rows, dtype=bool)
     seen[order[inside].astype(np.int64)] = True
     if not inside.all():
         place = int(np.argmin(inside))
-        raise DataError(f"rows holds every row number once: found {order[place]} at position {place:,} of {n_rows:,}")
+        raise DataError(f"rows must hold every row number once, got {order[place]} at position {place:,} of {n_rows:,}")
     if not seen.all():
-        raise DataError(f"rows holds every row number once: row {int(np.argmin(seen)):,} is not there")
+        raise DataError(f"rows must hold every row number once, but row {int(np.argmin(seen)):,} is missing")
     return Grouping(first.astype(np.int64), order.astype(np.int64), None)
 
 
@@ -121,7 +121,7 @@ def as_query_ids(qid: ArrayLike | Sequence[Any], n_queries: int) -> NDArray[Any]
     ids = as_ids(qid, "qid")
     if len(ids) != n_queries:
         raise DataError(
-            f"qid holds one id per query: found {len(ids):,} ids for {n_queries:,} queries; ids of rows go to "
+            f"qid must hold one id per query, got {len(ids):,} ids for {n_queries:,} queries; pass ids of rows to "
             "Queries.from_arrays(X, y, qid=ids)"
         )
     code, first = number_by_appearance(ids) if n_queries else (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -150,20 +150,20 @@ def _slip(start: Any, n_rows: int) -> str:
     try:
         length = len(start)
     except TypeError:
-        return f"found {described(start)}"
+        return f"got {describe(start)}"
     if length == n_rows:
-        return "found one value per row; query ids go to Queries.from_arrays(X, y, qid=ids), sizes to group="
+        return "got one value per row: pass query ids as Queries.from_arrays(X, y, qid=ids), sizes as group="
     sizes = _whole_numbers(start)
     if sizes is not None and sum(map(int, sizes)) == n_rows:
-        return f"found {length:,} numbers that add up to it; sizes go to Queries.from_arrays(X, y, group=sizes)"
-    return f"found {described(start)}"
+        return f"got {length:,} numbers that add up to it: pass sizes as Queries.from_arrays(X, y, group=sizes)"
+    return f"got {describe(start)}"
 
 
 def by_id(qid: ArrayLike | Sequence[Any], n_rows: int) -> Grouping:
     """Group rows by their ids, in any order."""
     ids = as_ids(qid, "qid")
     if len(ids) != n_rows:
-        raise DataError(f"qid holds one id per row: found {len(ids):,} ids for {n_rows:,} rows")
+        raise DataError(f"qid must hold one id per row, got {len(ids):,} ids for {n_rows:,} rows")
     if n_rows == 0:
         return Grouping(np.zeros(1, dtype=np.int64), None, ids)
     # objects are compared as a dictionary compares them, by hash and equality
@@ -191,9 +191,9 @@ def as_ids(values: ArrayLike | Sequence[Any], name: str) -> NDArray[Any]:
         is_array = isinstance(values, np.ndarray) or hasattr(values, "__array__")
         ids = np.asarray(values) if is_array else _of_one_kind(list(values))  # type: ignore[arg-type]
     except Exception as error:  # foreign objects raise anything
-        raise DataError(f"{name} holds one id per row: {in_one_line(error)}") from error
+        raise DataError(f"{name} must hold one id per row: {in_one_line(error)}") from error
     if ids.ndim != 1:
-        raise DataError(f"{name} has one dimension: found {described(ids)}")
+        raise DataError(f"{name} must have one dimension, got {describe(ids)}")
     missing = np.isnan(ids) if ids.dtype.kind in "fcmM" else np.zeros(0, dtype=bool)
     if ids.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in ids], dtype=bool)

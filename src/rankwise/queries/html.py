@@ -175,7 +175,7 @@ class QueryBrowser:
         """
         for name, value, most in (("first", first, _MOST_QUERIES), ("documents", documents, _MOST_DOCUMENTS)):
             if not checks.is_whole(value) or value > most:
-                raise DataError(f"{name} is a whole number from 1 to {most}: found {value!r:.60}")
+                raise DataError(f"{name} must be a whole number from 1 to {most}, got {value!r:.60}")
         known = None if scores is None else checks.as_vector(scores, queries.n_documents, "scores")
         return cls(queries, range(min(first, len(queries))), known, documents)
 

@@ -236,7 +236,7 @@ class Queries:
             qid = y.whole_queries()
         if (qid is None) == (group is None):
             found = "neither" if qid is None else "both"
-            raise DataError(f"say which rows belong together by qid= (one id per row) or group= (sizes): found {found}")
+            raise DataError(f"pass either qid= (one id per row) or group= (query sizes); got {found}")
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
@@ -356,7 +356,7 @@ class Queries:
             If the queries carry no labels.
         """
         if self.y is None:
-            raise DataError("these queries carry no labels, and labels are needed here: use with_labels(y)")
+            raise DataError("these queries have no labels, which are required here: use with_labels(y)")
         return self.y
 
     @property
@@ -383,7 +383,7 @@ class Queries:
             A slice where the rows stand together.
         """
         if not isinstance(query, (int, np.integer)) or not -len(self) <= query < len(self):
-            raise DataError(f"rows_of takes the number of a query, 0 to {len(self) - 1:,}: found {query!r:.60}")
+            raise DataError(f"rows_of takes the number of a query from 0 to {len(self) - 1:,}, got {query!r:.60}")
         query = range(len(self))[int(query)]
         first, last = int(self.start[query]), int(self.start[query + 1])
         return slice(first, last) if self._rows is None else self._rows[first:last]
@@ -627,7 +627,7 @@ def as_queries(value: Any, function: str) -> Queries:
     hint = "; read_letor and read_table read files" if isinstance(value, (str, bytes, os.PathLike)) else ""
     if hasattr(value, "to_queries"):
         hint = ", which this does not take in parts: to_queries() reads all of them into memory"
-    raise DataError(f"{function} takes Queries: found {type(value).__name__}{hint}")
+    raise DataError(f"{function} takes Queries, got {type(value).__name__}{hint}")
 
 
 def _read_only(array: Array) -> Array:

@@ -119,7 +119,7 @@ def as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
     from rankwise.queries.scaling import Scaler
 
     if not isinstance(scaling, Scaler) or getattr(scaling, "n_features_in_", None) != n_features:
-        raise DataError(f"scaling is a Scaler fitted on {n_features} features, or None: found {scaling!r:.60}")
+        raise DataError(f"scaling must be a Scaler fitted on {n_features} features or None, got {scaling!r:.60}")
     return scaling
 
 
@@ -169,10 +169,10 @@ def one_query(queries: "Queries", query: int) -> Query:
 def select_features(queries: "Queries", names: Sequence[str]) -> "Queries":
     """The queries with the named features, in that order."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise DataError(f"features are selected by a list of names: found {names!r:.60}")
+        raise DataError(f"select_features takes a list of feature names, got {names!r:.60}")
     names = list(names)
     if queries.feature_names is None:
-        raise DataError("these queries carry no feature names: give feature_names= when making them")
+        raise DataError("these queries have no feature names: pass feature_names= when making them")
     place = {name: column for column, name in enumerate(queries.feature_names)}
     lacking = [name for name in names if not isinstance(name, str) or name not in place]
     if lacking:

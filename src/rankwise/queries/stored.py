@@ -393,7 +393,7 @@ class Form(NamedTuple):
         for what, there in self.has.items():
             if other.has[what] != there:
                 with_, without = (0, number) if there else (number, 0)
-                raise DataError(f"block {with_} has {what} and block {without} has none: give them to all or to none")
+                raise DataError(f"block {with_} has {what} and block {without} has none: pass them for all or for none")
         if np.result_type(self.dtype, other.dtype) != self.dtype:
             raise DataError(
                 f"block {number} is {other.dtype} and would lose digits: block 0 made the file {self.dtype}"
@@ -407,9 +407,9 @@ def plain_ids(ids: NDArray[Any]) -> NDArray[Any]:
         ids = grouping.as_ids(ids.tolist(), "qid")  # objects that are all of one kind become an array of it
     if ids.dtype.kind == "O" and not all(isinstance(name, str) for name in ids):
         found = sorted({type(name).__name__ for name in ids})
-        raise DataError(f"query ids of type {' and '.join(found)} cannot be stored: give numbers or texts as qid")
+        raise DataError(f"query ids of type {' and '.join(found)} cannot be stored: pass numbers or texts as qid")
     if ids.dtype.kind not in _KINDS:
-        raise DataError(f"query ids of type {ids.dtype} cannot be stored: give numbers or texts as qid")
+        raise DataError(f"query ids of type {ids.dtype} cannot be stored: pass numbers or texts as qid")
     return ids
 
 

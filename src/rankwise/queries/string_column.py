@@ -1,6 +1,6 @@
 """A column of texts as one block of UTF-8 bytes and offsets: millions of ids without millions of objects.
 
-:func:`offsets` and :func:`described` are the two small functions that every ragged array of the package needs.
+:func:`offsets` and :func:`describe` are the two small functions that every ragged array of the package needs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,11 +38,17 @@ class StringColumn(ShownAsFacts):
 
     def __init__(self, data: NDArray[np.uint8], offset: NDArray[np.int64]) -> None:
         if not (isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype == np.uint8):
-            raise DataError(f"the bytes of texts are a one-dimensional array of uint8: found {described(data)}")
+            raise DataError(
+                f"the bytes of a StringColumn must be a one-dimensional array of uint8, got {describe(data)}"
+            )
         if not (isinstance(offset, np.ndarray) and offset.ndim == 1 and offset.dtype == np.int64 and len(offset)):
-            raise DataError(f"the offsets of texts are a one-dimensional array of int64: found {described(offset)}")
+            raise DataError(
+                f"the offsets of a StringColumn must be a one-dimensional array of int64, got {describe(offset)}"
+            )
         if offset[0] < 0 or offset[-1] > len(data) or (offset[1:] < offset[:-1]).any():
-            raise DataError(f"the offsets of texts climb from 0 or more to at most {len(data):,}, the number of bytes")
+            raise DataError(
+                f"the offsets of a StringColumn must climb from 0 or more to at most {len(data):,}, the number of bytes"
+            )
         self.data = data
         self.offset = offset
 
@@ -70,7 +76,7 @@ class StringColumn(ShownAsFacts):
         try:
             encoded = [str(text).encode("utf-8", "surrogateescape") for text in texts]
         except TypeError as error:  # not iterable, or an object without a text
-            raise DataError(f"texts come from a list of identities: {in_one_line(error)}") from error
+            raise DataError(f"a StringColumn must be made of a list of texts: {in_one_line(error)}") from error
         except UnicodeEncodeError as error:
             raise DataError(f"{error.object!r} is not a text: it holds half of a surrogate pair") from error
         return cls.of_bytes(encoded)
@@ -143,7 +149,9 @@ class StringColumn(ShownAsFacts):
             return StringColumn._trusted(self.data, self.offset[first : max(first, last) + 1])
         places = np.arange(len(self))[key]
         if places.ndim != 1:
-            raise IndexError(f"texts are chosen by number, slice, mask or list of numbers: found {key!r:.60}")
+            raise IndexError(
+                f"a StringColumn is indexed by a number, a slice, a mask or a list of numbers, got {key!r:.60}"
+            )
         return self._take(places)
 
     def _take(self, places: NDArray[np.int64]) -> "StringColumn":
@@ -182,7 +190,7 @@ def offsets(lengths: ArrayLike) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), sums])
 
 
-def described(values: Any) -> str:
+def describe(values: Any) -> str:
     """The shape and type of an array-like for an error message; the class of what is not one."""
     try:
         array = np.asarray(values)

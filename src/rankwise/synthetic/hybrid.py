@@ -77,7 +77,7 @@ def make_hybrid(
     depth = checks.as_whole(depth, "depth", 1, documents)
     grades = checks.as_whole(grades, "grades", 2, 2**20)
     if not checks.is_number(noise) or not 0 <= noise < math.inf:
-        raise RankwiseError(f"noise is 0 or more: found {noise!r:.60}")
+        raise RankwiseError(f"noise must be 0 or more, got {noise!r:.60}")
     random = checks.as_random(random_state)
     shape = (queries, documents)
     relevance, rarity = random.standard_normal(shape), 1.0 + random.gamma(9.0, 0.5, size=(queries, 1))

@@ -98,13 +98,13 @@ def make_lists(
     fewest, most = checks.as_range(documents, "documents")
     if queries < 1 or features < 1 or not 1 <= fewest <= most:
         raise RankwiseError(
-            "make_lists needs at least one query, one feature and one document per query: "
-            f"found queries={queries}, features={features}, documents={documents}"
+            "make_lists needs at least one query, one feature and one document per query, "
+            f"got queries={queries}, features={features}, documents={documents}"
         )
     if grades < 2 or not checks.is_number(noise) or not 0 <= noise < math.inf:
-        raise RankwiseError(f"grades is 2 or more and noise 0 or more: found grades={grades}, noise={noise}")
+        raise RankwiseError(f"grades must be 2 or more and noise 0 or more, got grades={grades}, noise={noise}")
     if not checks.is_number(interactions) or not 0 <= interactions < math.inf:
-        raise RankwiseError(f"interactions is a number, 0 or more: found {interactions!r:.60}")
+        raise RankwiseError(f"interactions must be a number of 0 or more, got {interactions!r:.60}")
     checks.refuse_unless_one_of(dtype, "dtype", ("float64", "float32"))
     random = checks.as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)

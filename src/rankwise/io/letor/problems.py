@@ -166,34 +166,34 @@ def _sentence(where: SourceLocation, reason: int, place: int, rules: code.LetorR
     found = where.found(place)
     match reason:
         case code.BAD_LABEL:
-            return f"expected a label, a finite number, found {found}"
+            return f"expected a label (a finite number), got {found}"
         case code.BAD_FEATURE:
             # a text of an old editor, in which a carriage return ends a line
             ended = place > 0 and where.text[place - 1] == ord("\r")
-            return f"expected feature:value, found {found}" + (f" after {_RETURN}" if ended else "")
+            return f"expected feature:value, got {found}" + (f" after {_RETURN}" if ended else "")
         case code.STRAY_RETURN:
             return f"found {_RETURN}"
         case code.BAD_VALUE:
-            return f"expected a number after '{where.feature(place)}:', found {found}"
+            return f"expected a number after '{where.feature(place)}:', got {found}"
         case code.EMPTY_QID:
-            return f"expected an id after {found}, found nothing"
+            return f"expected an id after {found}, got nothing"
         case code.QID_LACKING:
             why = "a stream is cut between queries" if how.streaming else "the lines before have one"
-            return f"expected qid:, because {why}, found {found}"
+            return f"expected qid: because {why}, got {found}"
         case code.QID_UNEXPECTED:
-            return f"found {found}, but the lines before have no qid"
+            return f"got {found}, but the lines before have no qid"
         case code.LABEL_NEGATIVE:
-            return f"the label is {found}, labels are 0 or more: give unjudged='drop' or 'zero'"
+            return f"labels must be 0 or more, got {found}: pass unjudged='drop' or unjudged='zero'"
         case code.VALUE_NOT_FINITE:
             feature = where.feature(place)
             called = f"{feature} ({how.names[feature - rules.base]})" if how.names else f"{feature}"
-            return f"feature {called} is {found}: give missing='zero' or 'min', or clean it"
+            return f"feature {called} must be finite, got {found}: pass missing='zero' or missing='min', or replace it"
         case code.ID_TOO_LARGE:
             feature = where.feature(place)
             if how.width_given:
                 return f"feature {feature} is beyond n_features={rules.width} (ids begin at {rules.base})"
-            return f"feature {feature} is beyond the {rules.width} features of the first block: give n_features="
+            return f"feature {feature} is beyond the {rules.width} features of the first block: pass n_features="
         case code.ID_ZERO:
             why = "zero_based=False says that ids begin" if how.base_given else "the ids of the first block begin"
-            return f"found feature 0, but {why} at 1: give zero_based=True"
-    return f"feature {where.feature(place)} stands twice in this line"
+            return f"got feature 0, but {why} at 1: pass zero_based=True"
+    return f"feature {where.feature(place)} occurs twice in this line"

@@ -157,7 +157,7 @@ def read_letor(
     announce_kernels("read_letor")
     table = read_table(text, how)
     if table is None:
-        raise FileFormatError(f"{text.name} holds no rows: expected lines of the form label qid:id feature:value ...")
+        raise FileFormatError(f"{text.name} has no rows: expected lines of the form label qid:id feature:value ...")
     if not len(table.y):
         raise FileFormatError(f"{text.name}: every label is negative, and unjudged='drop' leaves no row")
     if table.rules.qid == code.WITH_QID:
@@ -167,7 +167,7 @@ def read_letor(
     query_file = find_side_file(path) if query_file is None else query_file
     if query_file is None:
         raise FileFormatError(
-            f"{text.name}: no line has a qid: put qid:<id> after each label, or give query_file=, a file with the size "
+            f"{text.name}: no line has a qid: put qid:<id> after each label, or pass query_file=, a file with the size "
             f"of each query ({' or '.join(name_of(path) + end for end in SIDE_FILES)} would be found by its name)"
         )
     return queries_of(table, how, group_sizes(query_file, text.name, table.dropped, len(table.y)))
@@ -188,14 +188,14 @@ def as_reading(
     try:
         kind = np.dtype(dtype)
     except Exception as error:  # NumPy parses texts, and raises what its parser does
-        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}") from error
+        raise RankwiseError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from error
     if kind not in (np.float32, np.float64):
-        raise RankwiseError(f"dtype is 'float64' or 'float32': found {dtype!r}")
+        raise RankwiseError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     parallel.threads(n_jobs)  # refuses an invalid number of threads
     refuse_unless_one_of(missing, "missing", get_args(Missing))
     refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
-        raise RankwiseError(f"zero_based is True, False or 'auto': found {zero_based!r}")
+        raise RankwiseError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
     if n_features is not None:
         n_features = as_whole(n_features, "n_features", 1, code.LARGEST_ID)
     if feature_names is not None:
@@ -266,7 +266,7 @@ def _read_sizes(query_file: Any, name: str, n_lines: int) -> list[int]:
         words = line.split()
         if len(words) > 1 or not all(word.isdigit() and len(word) <= 18 for word in words):
             shown = line.decode("utf-8", "replace").strip()
-            raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, found {shown[:40]!r}")
+            raise FileFormatError(f"{text.name}, line {number:,}: expected the size of a query, got {shown[:40]!r}")
         for size in map(int, words):
             if size > n_lines:
                 raise FileFormatError(
@@ -355,8 +355,8 @@ def _refuse_unless_justified(n_rows: int, rules: code.LetorRules, dtype: Any, wh
     largest = rules.base + rules.width - 1
     raise FileFormatError(
         f"{where.of(where.announced(largest))}: feature {largest:,} would make a table of {n_rows:,} x {rules.width:,} "
-        f"values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: give "
-        f"n_features={rules.width} if that is meant"
+        f"values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: pass "
+        f"n_features={rules.width} to allow it"
     )
 
 

@@ -181,7 +181,7 @@ def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -
         if qid != last and qid in seen:
             line = where.line(int(table.run_at[number]))
             raise FileFormatError(
-                f"{where.name}, line {line:,}: query {qid} returns after its rows have ended, and a stream needs them "
+                f"{where.name}, line {line:,}: query {qid} has rows in several places, and a stream needs them "
                 "together: read_letor takes rows in any order"
             )
         seen.add(qid)

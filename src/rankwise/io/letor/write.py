@@ -47,7 +47,7 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
     >>> write_letor(queries, "train.txt")  # doctest: +SKIP
     """
     if not isinstance(sparse, (bool, np.bool_)):
-        raise RankwiseError(f"sparse is True or False: found {sparse!r:.60}")
+        raise RankwiseError(f"sparse must be True or False, got {sparse!r:.60}")
     refuse_unjudged(as_queries(queries, "write_letor"), "LETOR text")
     columns = _Columns.of(queries)
     with writing(path) as part, open(part, "wb") as file:

@@ -280,8 +280,8 @@ def _check_names(names: tuple[str, ...], name: str) -> None:
     numbers = [cell for cell in names if _NUMBER.fullmatch(cell)]
     if numbers and len(numbers) * 2 >= len(names):
         raise FileFormatError(
-            f"{name}, line 1: expected the names of the columns, found numbers such as {numbers[0]!r}: put a line of "
-            "names before the rows"
+            f"{name}, line 1: expected the names of the columns, got numbers such as {numbers[0]!r}: put a header "
+            "before the rows"
         )
     twice = first_repeated(names)
     if twice is not None:
@@ -413,7 +413,7 @@ class _Block:
         """The query ids; an empty one raises an error."""
         found = self.column(name)
         if "" in found:
-            self.refuse(found.index(""), f"column {name!r} is empty, and every row belongs to a query")
+            self.refuse(found.index(""), f"column {name!r} must hold a query id, got an empty cell")
         return found
 
     def features(self, names: list[str]) -> NDArray[np.float64]:
@@ -430,15 +430,19 @@ class _Block:
         if self.wanted.missing == "error" and not finite.all():
             row, place = map(int, np.unravel_index(int(np.argmin(finite)), X.shape))
             cell = self.cells[row][places[place]].strip()
-            found = "empty" if cell in EMPTY else repr(cell)
-            self.refuse(row, f"column {names[place]!r} is {found}: give missing='zero' or missing='min', or clean it")
+            found = "an empty cell" if cell in EMPTY else repr(cell)
+            self.refuse(
+                row,
+                f"column {names[place]!r} must be finite, got {found}: pass missing='zero' or "
+                "missing='min', or replace it",
+            )
         return X
 
     def feature(self, row: int, name: str, cell: str) -> float:
         """One feature; a word raises an error."""
         value = self.number(cell)
         if value is None and self.wanted.decimal == "," and "." in cell:
-            self.refuse(row, f"column {name!r} holds {_shown(cell)}, and other numbers here have a decimal comma")
+            self.refuse(row, f"column {name!r} must have a decimal comma as the other columns have, got {_shown(cell)}")
         if value is None:
             self.refuse(row, text_as_feature(name, _shown(cell)))
         return value
@@ -449,7 +453,7 @@ class _Block:
         for row, cell in enumerate(self.column(name)):
             value = self.number(cell)
             if value is None or np.isnan(value):
-                self.refuse(row, f"column {name!r} holds {_shown(cell)}, and a weight is a number")
+                self.refuse(row, f"the weights in column {name!r} must be numbers, got {_shown(cell)}")
             values.append(value)
         return np.array(values, dtype=np.float64)
 
@@ -485,13 +489,15 @@ class _Block:
             meant = ", ".join(f"{word!r}: {grade}" for grade, word in enumerate(words))
             self.refuse(
                 row,
-                f"column {name!r} holds {_shown(cell)}, and a label is a number: say what its words "
-                f"({', '.join(map(_shown, words))}) mean by grades={{{meant}}}, in the right order",
+                f"the labels in column {name!r} must be numbers, got {_shown(cell)}: give each of its words "
+                f"({', '.join(map(_shown, words))}) a grade by grades={{{meant}}}, in the right order",
             )
         if self.wanted.unjudged == "error" and not value >= 0:
-            found = "empty" if np.isnan(value) else f"{cell!r}"
+            found = "an empty cell" if np.isnan(value) else repr(cell)
             self.refuse(
-                row, f"column {name!r} is {found}, labels are 0 or more: give unjudged='drop' or unjudged='zero'"
+                row,
+                f"the labels in column {name!r} must be 0 or more, got {found}: pass unjudged='drop' or "
+                "unjudged='zero'",
             )
         return value
 

@@ -143,7 +143,7 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
     refuse_unless_one_of(backend, "backend", ("pandas", "polars", "pyarrow"))
     require(backend)
     if not isinstance(queries, Queries):
-        raise DataError(f"to_frame takes Queries: found {type(queries).__name__}")
+        raise DataError(f"to_frame takes Queries, got {type(queries).__name__}")
     refuse_unjudged(queries, "a table")
     owner = queries.query_of_row
     columns: dict[str, Any] = {"qid": owner if queries.qid is None else plain_ids(queries.qid)[owner]}
@@ -159,7 +159,7 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
         columns["score"] = as_scores(scores, queries.n_documents)
     for place, name in enumerate(_names_of(queries)):
         if name in columns:
-            raise DataError(f"feature {place} is called {name!r}, which is a column of its own: give it another name")
+            raise DataError(f"feature {place} is called {name!r}, the name of another column: rename it")
         columns[name] = queries.X[:, place]
     try:
         return nw.from_dict(columns, backend=backend).to_native()
@@ -289,7 +289,7 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
     """
     suffix = suffix_of(path)
     if suffix not in (".parquet", ".csv") or os.fspath(path).lower().endswith(".gz"):
-        raise RankwiseError(f"{os.fspath(path)} cannot be written as a table: its name must end in .parquet or .csv")
+        raise RankwiseError(f"the name of a table must end in .parquet or .csv, got {os.fspath(path)}")
     zero = next((name for name in _names_of(queries) if "\0" in name), None)
     if suffix == ".csv" and zero is not None:
         raise DataError(f"the feature name {zero!r:.60} cannot go into a CSV file: it holds a zero byte")
@@ -350,8 +350,7 @@ def refuse_other_json(source: ByteStream) -> None:
     """Raise an error for JSON that has no rows."""
     if source.kind == "json":
         raise FileFormatError(
-            f"{source.name} is JSON without rows, expected an object of values for each document: one on each line, or "
-            "in a list"
+            f"{source.name} is JSON without rows: expected one object per document, on lines of their own or in a list"
         )
 
 
@@ -374,7 +373,9 @@ def open_frame(frame: Any) -> "nw.DataFrame[Any]":
     try:
         table = nw.from_native(frame)
     except (TypeError, ValueError) as error:  # ValueError: a column name twice
-        raise DataError(f"a table is polars, pandas or Arrow: {(str(error).splitlines() or ['?'])[0]}") from error
+        raise DataError(
+            f"a table must be a polars, pandas or Arrow table: {(str(error).splitlines() or ['?'])[0]}"
+        ) from error
     return table.collect() if isinstance(table, nw.LazyFrame) else table
 
 
@@ -408,7 +409,7 @@ def _labels(
     values = table.get_column(name).to_list()
     unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
     if unknown:
-        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, and grades does not say what that means")
+        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, which grades does not map to a label")
     return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
 
 

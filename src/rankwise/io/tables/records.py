@@ -111,19 +111,19 @@ def _widened(pieces: list[tuple[str, int]], width: int) -> Iterator[str]:
 def _documents(row: Any, where: str) -> list[dict[str, Any]]:
     """The documents of an object: itself, or those in its list, each with the other members."""
     if not is_record(row):
-        raise FileFormatError(f"{where}: expected an object with one value for each column, found {shown(row)}")
+        raise FileFormatError(f"{where}: expected an object with one value for each column, got {shown(row)}")
     nested = [
         name for name, member in row.items() if isinstance(member, list) and all(type(one) is dict for one in member)
     ]
     if not nested:
         return [row]
     if len(nested) > 1:
-        raise FileFormatError(f"{where}: expected one list of documents, found {nested[0]!r:.60} and {nested[1]!r:.60}")
+        raise FileFormatError(f"{where}: expected one list of documents, got {nested[0]!r:.60} and {nested[1]!r:.60}")
     shared = {name: member for name, member in row.items() if name != nested[0]}
     for document in row[nested[0]]:
         twice = next((name for name in document if name in shared), None)
         if twice is not None:
-            raise FileFormatError(f"{where}: {twice!r:.60} is a member of the query and of a document, expected one")
+            raise FileFormatError(f"{where}: {twice!r:.60} is a member of the query and of a document")
     return [{**shared, **document} for document in row[nested[0]]]
 
 

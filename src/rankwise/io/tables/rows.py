@@ -118,7 +118,7 @@ class Roles:
         there = set(names)  # there may be a hundred thousand
         lacking = [name for name in features if name not in there]
         if lacking and self.learned_by is not None:
-            raise DataError(f"there is no column {_listed(list(map(repr, lacking)))}, which {self.learned_by} needs")
+            raise DataError(f"there is no column {_listed(list(map(repr, lacking)))}, which {self.learned_by} requires")
         for name in self.features or ():
             if name not in there:
                 _require(name, names, "features")
@@ -149,8 +149,8 @@ def _listed(names: Sequence[str]) -> str:
 def text_as_feature(name: str, found: str) -> str:
     """The message about a column of texts without another role."""
     return (
-        f"column {name!r} holds {found}, and feature columns must be numeric: leave the column out by "
-        f"ignore=[{name!r}], take it for the documents' ids by docid={name!r}, or make features of it by a "
+        f"feature columns must be numeric, got {found} in column {name!r}: leave the column out by "
+        f"ignore=[{name!r}], make it the document ids by docid={name!r}, or make features of it with a "
         "FeatureBuilder"
     )
 
@@ -302,8 +302,8 @@ def _block(rows: TableRows, names: Sequence[str], missing: Missing, seen: set[st
     for qid in map(str, runs.tolist()):
         if qid in seen:
             raise DataError(
-                f"{name}: query {qid} returns after its rows have ended, and a stream needs them together: sort the "
-                "rows by query, or read the file as a whole"
+                f"{name}: query {qid} has rows in several places, and a stream needs them together: sort the rows "
+                "by query, or read the file as a whole"
             )
         seen.add(qid)
     return as_queries(rows, names, missing)
@@ -317,8 +317,8 @@ def _query_weights(queries: Queries, values: NDArray[np.float64], name: str) -> 
     if len(other):
         query = int(np.searchsorted(queries.start, other[0], side="right")) - 1
         raise DataError(
-            f"column {name!r} is {first[query]:g} and {ordered[other[0]]:g} within query {queries.names()[query]!r}: "
-            "a weight belongs to a query as a whole"
+            f"column {name!r} must hold one weight per query, got {first[query]:g} and {ordered[other[0]]:g} within "
+            f"query {queries.names()[query]!r}"
         )
     return first
 

@@ -71,7 +71,7 @@ class OpenPart:
             if block.y is not None:
                 checks.as_labels(block.y, block.n_documents)
             if block.document_weight is not None and not checks.usual_weights(block.document_weight).all():
-                raise DataError(checks.WEIGHTS)
+                raise DataError(f"query weights {checks.WEIGHTS}")
             return block._replace(qid=self.ids(key))
         except FileFormatError:
             raise
@@ -106,7 +106,7 @@ class PartFiles:
             raise FileFormatError(f"{store.path} is damaged: its queries are not those of the manifest")
         self.weight = store.array("weight", np.float64, (manifest.queries,)) if "weight" in store else None
         if self.weight is not None and not checks.usual_weights(self.weight).all():
-            raise FileFormatError(f"{store.path} is damaged: {checks.WEIGHTS}")
+            raise FileFormatError(f"{store.path} is damaged: query weights {checks.WEIGHTS}")
         self.index = store
         self.built_by: Any = None
         self.scaling = as_scaling(read_scaler(store), manifest.features)

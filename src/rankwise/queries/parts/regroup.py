@@ -181,7 +181,7 @@ class Regrouped:
             Whole queries, their rows grouped.
         """
         if self._form is None:
-            raise DataError("the sources hold no rows")
+            raise DataError("the sources have no rows")
         base, width = self._columns()
         self._check_disk(width)
         ranges = self._ranges(width)
@@ -296,8 +296,7 @@ class Regrouped:
             query = int(np.searchsorted(start, other[0], side="right")) - 1
             name = self._names(first + query, first + query + 1)[0]
             raise DataError(
-                f"the weight is {one[query]:g} and {weight[other[0]]:g} within query {name!r}: a weight belongs to a "
-                "query as a whole"
+                f"a query must have one weight, got {one[query]:g} and {weight[other[0]]:g} within query {name!r}"
             )
         return checks.as_weights(one, len(one)) if one.any() else one
 

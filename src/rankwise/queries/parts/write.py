@@ -326,7 +326,7 @@ def adopt_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     if isinstance(files, (str, os.PathLike)):
         folder = Path(path_of(files))
         if not folder.is_dir():
-            raise FileFormatError(f"{folder} is not a folder, expected one that holds rankwise files")
+            raise FileFormatError(f"{folder} must be a folder that holds rankwise files")
         found = sorted(one for one in folder.glob("*.rankwise") if one.name != INDEX and not one.name.startswith("."))
     else:
         found = sorted(Path(path_of(one)) for one in files)
@@ -334,7 +334,7 @@ def adopt_files(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     if not found:
         raise FileFormatError(f"{folder} holds no rankwise files (*.rankwise)")
     if any(one.parent != folder for one in found):
-        raise DataError(f"the files of a data set stand in one folder: found {folder} and others")
+        raise DataError(f"the files of a data set must be in one folder, got {folder} and others")
     parts, columns, first = [], IndexColumns(), None
     for path in track(found, "reading parts"):
         queries = load_queries(path)
@@ -363,4 +363,4 @@ def _check_alike(path: Path, queries: Queries, first: Path, form: Queries) -> No
     }
     for what, (here, there) in facts.items():
         if here != there:
-            raise DataError(f"{path} and {first} differ in their {what}: found {here!r:.60} and {there!r:.60}")
+            raise DataError(f"{path} and {first} must have the same {what}, got {here!r:.60} and {there!r:.60}")
