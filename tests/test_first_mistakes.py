@@ -65,7 +65,7 @@ def test_w15_categories_name_what_takes_them():
         lambda: rw.RidgeRanker().fit(frame[["a", "c"]], frame["label"], qid=frame["qid"]),
         lambda: rw.Queries.from_arrays(frame[["a", "c"]], frame["label"], qid=frame["qid"]),
     ):
-        with pytest.raises(DataError, match=r"found the text 'x'; a FeatureBuilder.*categorical_features"):
+        with pytest.raises(DataError, match=r"got the text 'x'; a FeatureBuilder.*categorical_features"):
             use()
 
 

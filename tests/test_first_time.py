@@ -120,12 +120,12 @@ MISTAKES = {
     "labels in words": (
         text(cells=rows(WORDS.__getitem__)),
         ROLES,
-        "and a label is a number: say what its words (",
+        "give each of its words (",
     ),
     "a word without a grade": (
         text(cells=rows(WORDS.__getitem__)),
         (*ROLES, "--labels", "bad=0"),
-        "and a label is a number: say what its words (",
+        "give each of its words (",
     ),
     "grades misspelt": (text(), (*ROLES, "--labels", "bad:0"), "--labels takes WORD=GRADE pairs, such as bad=0,good=1"),
     "a column of texts": (
@@ -152,15 +152,17 @@ MISTAKES = {
     "an empty cell": (
         text(cells=[["q1", "0", "1", "", "2"]]),
         ROLES,
-        "my.csv, line 2: column 'bm25_body' must be finite, got an empty cell: pass --missing zero or --missing min, or replace it",
+        "my.csv, line 2: column 'bm25_body' must be finite, got an empty cell: pass --missing zero or "
+        "--missing min, or replace it",
     ),
-    "an infinity": (text(cells=[["q1", "0", "1", "inf", "2"]]), ROLES, "line 2: column 'bm25_body' is 'inf'"),
+    "an infinity": (text(cells=[["q1", "0", "1", "inf", "2"]]), ROLES, "column 'bm25_body' must be finite, got 'inf'"),
     "an empty label": (
         text(cells=[["q1", "", "1", "1", "2"]]),
         ROLES,
-        "line 2: column 'grade' is empty, labels are 0 or more: give --unjudged drop or --unjudged zero",
+        "line 2: the labels in column 'grade' must be 0 or more, got an empty cell: pass --unjudged drop or "
+        "--unjudged zero",
     ),
-    "a negative label": (text(cells=[["q1", "-1", "1", "1", "2"]]), ROLES, "line 2: column 'grade' is '-1'"),
+    "a negative label": (text(cells=[["q1", "-1", "1", "1", "2"]]), ROLES, "must be 0 or more, got '-1'"),
     "an empty query": (text(cells=[["", "1", "1", "1", "2"]]), ROLES, "line 2: column 'query' must hold a query id"),
     "decimal commas and points": (
         text(

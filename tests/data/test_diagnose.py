@@ -402,9 +402,9 @@ def test_wrong_arguments_are_refused_in_a_sentence():
         diagnose(sound(), np.zeros((3, 2)))
     with pytest.raises(DataError, match="two sets are called 'train'"):
         diagnose(sound(), {"train": sound()})
-    with pytest.raises(DataError, match="found none"):
+    with pytest.raises(DataError, match="got none"):
         diagnose({})
-    with pytest.raises(RankwiseError, match="gain is 'exp2', 'linear' or a table"):
+    with pytest.raises(RankwiseError, match="gain must be 'exp2', 'linear' or a table"):
         diagnose(sound(), gain="exp")
 
 

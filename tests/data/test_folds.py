@@ -176,13 +176,13 @@ def test_ids_that_mean_different_queries_in_different_parts_can_be_renamed(tmp_p
 def test_what_is_missing_is_named(tmp_path):
     with pytest.raises(FileFormatError, match=r"nowhere must be a folder"):
         read_folds(tmp_path / "nowhere")
-    with pytest.raises(FileFormatError, match=r"holds neither Fold1 \.\.\. Fold5 nor S1\.txt"):
+    with pytest.raises(FileFormatError, match=r"must hold Fold1 \.\.\. Fold5 or S1\.txt"):
         read_folds(tmp_path)
     (tmp_path / "S1.txt").write_bytes(part(1))
-    with pytest.raises(FileFormatError, match=r"lacks S2\.txt \(or S2\.txt\.gz\)"):
+    with pytest.raises(FileFormatError, match=r"must hold S2\.txt or S2\.txt\.gz"):
         read_folds(tmp_path)
     (tmp_path / "Fold1").mkdir()
-    with pytest.raises(FileFormatError, match=r"Fold1 lacks train\.txt"):
+    with pytest.raises(FileFormatError, match=r"Fold1 must hold train\.txt"):
         read_folds(tmp_path)
 
 

@@ -225,7 +225,7 @@ def test_float32_is_the_float64_rounded():
     queries = read(text, dtype="float32")
     assert queries.X.dtype == np.float32
     assert np.array_equal(queries.X, read(text).X.astype(np.float32))
-    assert "feature 1 is '1e39'" in refusal("1 qid:1 1:1e39", dtype=np.float32)
+    assert "feature 1 must be finite, got '1e39'" in refusal("1 qid:1 1:1e39", dtype=np.float32)
 
 
 def test_labels_may_be_real():
@@ -318,7 +318,7 @@ def test_a_refusal_says_what_would_help(text, options, sentence):
     ],
 )
 def test_options_are_checked_by_name(option, value):
-    assert refusal("1 qid:1 1:1", **{option: value}).startswith(f"{option} is ")
+    assert refusal("1 qid:1 1:1", **{option: value}).startswith(f"{option} must be ")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
@@ -356,7 +356,7 @@ def test_r11_one_stray_id_does_not_ask_for_memory_that_its_text_does_not_bear_ou
 def test_r11_a_table_that_its_text_bears_out_or_that_is_small_or_asked_for_is_read(monkeypatch):
     monkeypatch.setattr(letor_read, "_UNQUESTIONED", 4_000)
     assert read("1 qid:1 500:1\n").n_features == 500  # 4,000 bytes
-    assert "give n_features=1501" in refusal("1 qid:1 1501:1\n")  # 15 bytes bear 1,500 values
+    assert "pass n_features=1501" in refusal("1 qid:1 1501:1\n")  # 15 bytes bear 1,500 values
     assert read("1 qid:1 1500:1\n").n_features == 1_500
     assert read("1 qid:1 1501:1\n", n_features=1_501).n_features == 1_501
 

@@ -183,7 +183,7 @@ def test_what_cannot_be_meant_is_refused_in_one_sentence(change, sentence):
         ({"X": [1.0, 2.0, 3.0]}, "two dimensions"),
         ({"weight": [1.0, 1.0, 1.0]}, "one number per query"),
         ({"qid": ["a", "b", "a"]}, "got 3 ids for 2 queries; pass ids of rows to"),
-        ({"qid": ["a", "a"]}, "qid feature_names must differ, got 'a' twice"),
+        ({"qid": ["a", "a"]}, "qid holds 'a' twice"),
         ({"docid": ["a"]}, "one id per row"),
         ({"docid": 3}, "a list of texts"),
         ({"feature_names": ["a", "b"]}, "one name per feature"),
@@ -229,7 +229,7 @@ def test_r2_texts_lie_inside_of_their_bytes(offset):
     assert list(StringColumn(data, np.array([0, 1, 3]))) == ["a", "bc"]
     with pytest.raises(DataError, match="the offsets of a StringColumn"):
         StringColumn(data, np.array(offset))
-    with pytest.raises(DataError, match="the bytes of texts"):
+    with pytest.raises(DataError, match="the bytes of a StringColumn"):
         StringColumn("abc", np.array([0, 3]))
 
 
