@@ -127,7 +127,11 @@ MISTAKES = {
         (*ROLES, "--labels", "bad=0"),
         "give each of its words (",
     ),
-    "grades misspelt": (text(), (*ROLES, "--labels", "bad:0"), "--labels takes WORD=GRADE pairs, such as bad=0,good=1"),
+    "grades misspelt": (
+        text(),
+        (*ROLES, "--labels", "bad:0"),
+        "--labels must be WORD=GRADE pairs, such as bad=0,good=1",
+    ),
     "a column of texts": (
         text([*HEADER, "url"], ([*line, "http://x"] for line in rows())),
         ROLES,
@@ -219,7 +223,7 @@ def test_a_text_among_numbers_is_named(run, write):
     write("my.csv", text(cells=cells))
     code, out, _ = run("inspect", "my.csv", *ROLES)
     assert code == 0
-    assert "PROBLEM: 1 column where most values are numbers, but not all: not taken for numbers" in out
+    assert "PROBLEM: 1 column with mostly, but not only, numbers: not treated as numeric" in out
     assert f"bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in out
     code, _, err = run("train", "my.csv", *ROLES, "-r", "RidgeRanker", "--test-share", "0")
     assert code == 0
@@ -232,8 +236,8 @@ def test_what_is_no_file_is_told(run, write, tmp_path):
     write("folder/my.csv", text())
     assert refused(run, "train", "book.xlsx") == "book.xlsx is an Excel workbook, expected text: save its sheet as CSV"
     assert refused(run, "train", "nowhere.csv") == "nowhere.csv cannot be read: there is no such file"
-    assert refused(run, "train", "folder").startswith("folder is a folder: give a file, such as folder/my.csv")
-    assert refused(run, "evaluate", "folder/my.csv", *ROLES).startswith("evaluate takes files of scores, or --model")
+    assert refused(run, "train", "folder").startswith("folder is a folder: pass a file, such as folder/my.csv")
+    assert refused(run, "evaluate", "folder/my.csv", *ROLES).startswith("evaluate requires files of scores, or --model")
 
 
 def test_holes_and_unjudged_rows_are_taken_when_told(run, write):

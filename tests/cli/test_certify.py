@@ -74,12 +74,12 @@ def test_plans_need_no_ranker(run):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "certify takes a saved ranker"),
+        ([], "certify requires a saved ranker"),
         (["nowhere.rankwise"], "does not exist"),
-        (["test.scores"], "scores are certified by --holdout alone"),
-        (["test.rankwise"], "holds Queries: expected a saved ranker"),
+        (["test.scores"], "scores require --holdout, without --train"),
+        (["test.rankwise"], "must be a saved ranker, got Queries"),
         (["model.rankwise", "-m", "AP"], "leave out --measure"),
-        (["model.rankwise", "--half-width", "0.1"], "a plan is about queries that are not judged yet"),
+        (["model.rankwise", "--half-width", "0.1"], "plan queries that are not judged yet"),
         (["--difference", "0.1"], "needs sd"),
         (["model.rankwise", "--delta", "2"], "delta is between 0 and 1"),
     ],

@@ -141,7 +141,7 @@ def test_options_that_name_columns_are_refused_beside_a_file_without_columns(
     assert (code, out) == (2, "")
     assert (
         err == "rankwise: --ignore: only tables (CSV, JSON lines, parquet, Arrow) have columns to "
-        "name, and judged.txt is none\n"
+        "name, got judged.txt\n"
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -192,7 +192,7 @@ def test_ctrl_c_is_exit_code_130_and_leaves_nothing_behind(tmp_path):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-        assert process.stderr.read() == "rankwise: stopped; nothing half-written was left\n"
+        assert process.stderr.read() == "rankwise: stopped; no incomplete file was left\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -214,7 +214,7 @@ def test_w14_evaluations_for_pages_and_papers(run, judged, tmp_path):
     assert out.count(r"\begin{tabular}") == 2
     code, _, err = run("evaluate", judged, files[0], "--format", "latex", "--json")
     assert code == 2
-    assert "are two formats" in err
+    assert "cannot be combined" in err
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def test_a_file_is_divided_and_the_table_says_what_compare_says(run, lists):
     assert "30 test queries in 3 folds" in out
     assert f"{expected.means['ada-rank']['AP']:.4f}" in out
     assert "better and worse than RidgeRanker (paired randomisation test over queries, Holm's correction" in out
-    assert "everything: found.json" in out
+    assert "all results: found.json" in out
 
 
 def test_a_folder_of_folds(run, folder):
@@ -87,7 +87,7 @@ def test_a_second_run_with_resume_says_the_same_to_the_last_second(run, lists):
         (("nowhere.txt", *QUICK), "nowhere.txt"),
         (("lists.txt", "-r", "nonsense"), "no ranker is called 'nonsense'"),
         (("lists.txt", "-r", "AdaRank", "-r", "AdaRank"), "--ranker AdaRank is given twice"),
-        (("lists.txt", "-r", "a=nowhere"), "there is no file nowhere"),
+        (("lists.txt", "-r", "a=nowhere"), "nowhere does not exist"),
         (("lists.txt", *QUICK, "--baseline", "b"), "found 'b'"),
         (("lists.txt", *QUICK, "-m", "nonsense"), "nonsense"),
         (("lists.txt", *QUICK, "--folds", 2), "found 2"),
@@ -120,7 +120,7 @@ def test_t2_the_winner_and_its_certificate_or_the_smallest_of_all_certificates(r
     code, out, _ = run("compare", "lists.txt", *QUICK, "-r", "bm25=bm25.scores", "--folds", 3)
     assert code == 0
     assert "no winner: a winner is chosen on the validation part, but 'bm25' was not trained here" in out
-    assert "the smallest of 3 certificates that hold together with probability 0.95: " in out
+    assert "the smallest of 3 certificates that hold simultaneously with 95% confidence: " in out
     every = compare({**rankers, "bm25": lists.X[:, 0]}, lists, ["nDCG@10", "AP"], folds=3).certificates()
     smallest = min(every.values(), key=lambda one: one.headline.value)
     assert smallest.summary() in out
@@ -133,7 +133,7 @@ def test_w14_tables_for_pages_and_papers(run, lists):
         assert run("compare", "lists.txt", *QUICK, "--folds", 3, "--format", form)[:2] == (0, text)
     code, out, err = run("compare", "lists.txt", *QUICK, "--format", "latex", "--json")
     assert (code, out) == (2, "")
-    assert "--json and --format latex are two formats: give one of them" in err
+    assert "--json and --format latex cannot be combined" in err
 
 
 @pytest.mark.thorough
@@ -157,5 +157,5 @@ def test_ctrl_c_says_where_the_finished_parts_are(tmp_path, lists):
     os.kill(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "what has finished is in cells; the same command continues from there" in err
+    assert "finished parts are in cells; run the same command to resume" in err
     assert not list((tmp_path / "cells").glob(".*.part"))

@@ -83,7 +83,7 @@ def test_workloads_are_run_when_asked(doctor, run):
     assert all(one["reason"] for one in found["outside_pack"] if one["source"] == "compiler")
     code, _, err = run("doctor", "--only", "nothing")
     assert code == 2
-    assert "there is no workload 'nothing': the workloads are evaluate, read_letor" in err
+    assert "--only must be one of evaluate, read_letor" in err
 
 
 def test_extras_are_listed_with_the_command_for_those_that_are_missing(doctor, run, monkeypatch):

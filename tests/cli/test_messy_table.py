@@ -90,7 +90,7 @@ def test_inspect_once_train_once_rank_anything(run, table, tmp_path):
     # inspect: roles, kinds, the leak, repeated ids, and a command
     code, out, err = run("inspect", "shop.csv")
     assert (code, err) == (0, "")
-    assert "no column is called 'qid'" in out
+    assert "there is no column 'qid' for the query ids" in out
     assert "search_id (300 values in 3,000 rows, rows together)" in out
     assert "relevance (4 numbers from 0 to 3)" in out
     assert "ordered (alone: nDCG" in out
@@ -244,7 +244,7 @@ def test_parquet_validation_gaps_and_standard_input(run, tmp_path, monkeypatch):
         assert run("rank", "csv", "-") == (0, out, "")
     code, out, err = run("evaluate", "-", "--model", "csv")
     assert (code, out) == (2, "")
-    assert "is not read from standard input: give a file" in err
+    assert "requires a file, got standard input" in err
 
 
 def test_words_and_gaps_in_labels_come_with_the_command(run, table, tmp_path):
@@ -281,11 +281,11 @@ def test_a_table_of_numbers_needs_no_builder(run, tmp_path):
     ("text", "sentence"),
     [
         ("qid = [", "columns.toml is not TOML: "),
-        ("quid = 'a'", "columns.toml has the entry 'quid': known are qid, label, docid, ignore, grades, kinds"),
-        ("qid = 3", "columns.toml: qid is the name of a column, in quotes: found 3"),
+        ("quid = 'a'", "entries must be among qid, label, docid, ignore, grades, kinds, got 'quid'"),
+        ("qid = 3", "columns.toml: qid must be the name of a column, in quotes, got 3"),
         ("ignore = 'a'", "columns.toml: ignore must be a list of columns"),
-        ("[kinds]\nbrand = 'texts'", "the kind of 'brand' is one of number, boolean, date, category, ignore"),
-        ("[grades]\nbad = '0'", "columns.toml: grades holds a number for each word"),
+        ("[kinds]\nbrand = 'texts'", "the kind of 'brand' must be one of number, boolean, date, category, ignore"),
+        ("[grades]\nbad = '0'", "columns.toml: grades must have a number for each word"),
         ("qid = 'search_id'\nlabel = 'relevance'\nignore = ['nothing']", "there is no column 'nothing'"),
     ],
 )

@@ -174,7 +174,7 @@ def test_ctrl_c_saves_what_was_learned(run, tmp_path):
     model = load(target)
     assert model.ledger_.rounds >= 1_000
     assert f"the model after {model.ledger_.rounds:,} rounds is in x.rankwise" in told
-    assert told.endswith("rankwise: stopped; nothing half-written was left\n")
+    assert told.endswith("rankwise: stopped; no incomplete file was left\n")
     assert os.listdir(tmp_path) == ["x.rankwise"]
     # the sentence says how to go on, and that ends with the bits of one run
     (tmp_path / "all.txt").write_bytes(b"".join(lists))
@@ -196,7 +196,7 @@ def test_ctrl_c_before_the_first_list_writes_nothing(tmp_path):
         time.sleep(1.0)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-        assert b"nothing half-written was left" in process.stderr.read()
+        assert b"no incomplete file was left" in process.stderr.read()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -219,18 +219,18 @@ def test_on_a_terminal_a_live_line_counts_rounds_and_mistakes(text, tmp_path):
     [
         (["nowhere.txt", "--online"], "nowhere.txt cannot be read: there is no such file"),
         (["broken.txt", "--online"], "broken.txt, line 2, column"),
-        (["empty.txt", "--online"], "empty.txt holds no judged queries"),
-        (["lists.txt", "--online", "--skip", "60"], "lists.txt holds nothing after the first 60 queries"),
+        (["empty.txt", "--online"], "empty.txt has no judged queries"),
+        (["lists.txt", "--online", "--skip", "60"], "lists.txt has nothing after the first 60 queries"),
         (["lists.txt", "--online", "--ranker", "svm"], "--ranker must be one of slam, max-pair, listnet"),
         (["lists.txt", "--online", "--ranker", "listnet", "--margin", "1"], "ListNet has no parameter 'margin'"),
         (["lists.txt", "--online", "--measure", "nDGC"], "no measure is called 'nDGC'"),
         (["lists.txt", "--online", "--measure", "RR"], "SLAM bounds nDCG, nDCG@k and AP"),
         (["lists.txt", "--online", "--eta", "0"], "eta, the size of a step, is a number above 0"),
-        (["-", "--online", "--epochs", "2"], "standard input can be read once: --epochs 2 needs a file"),
+        (["-", "--online", "--epochs", "2"], "--epochs 2 requires a file"),
         (["lists.txt", "--online", "--out", "no/folder/x"], "no/folder/x cannot be written: the folder"),
         (["lists.txt", "--online", "--out", "."], "cannot be written: it is a folder"),
         (["lists.txt", "--online", "--resume", "lists.txt"], "lists.txt is not a rankwise file"),
-        (["lists.txt", "--online", "--resume", "queries.rankwise"], "holds Queries: --resume continues a run"),
+        (["lists.txt", "--online", "--resume", "queries.rankwise"], "--resume must be a saved online ranker"),
         (["lists.txt", "--online", "--resume", "saved", "--eta", "2"], "leave out --eta"),
         (["narrow.txt", "--online", "--resume", "saved"], "feature 21 is beyond"),
     ],
@@ -328,7 +328,10 @@ def test_simulate_prints_a_chart_and_a_table_in_eighty_columns(run):
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [(["--margin", "0.9"], "the grades do not fit"), (["--png", "no/folder/s.png"], "no/folder/s.png cannot be")],
+    [
+        (["--margin", "0.9"], "the grades do not fit"),
+        (["--png", "no/folder/s.png"], "--png must be a file in an existing folder"),
+    ],
 )
 def test_worlds_that_cannot_be_are_refused(run, options, sentence):
     code, out, err = run("simulate", *options)

@@ -59,7 +59,7 @@ def test_a_folder_is_overwritten_only_if_asked(folder, run):
 
 def test_what_convert_does_not_take_is_one_sentence(folder, run):
     for arguments, sentence in (
-        (("day1.csv.gz",), "found one path"),
+        (("day1.csv.gz",), "got one path"),
         (("day1.csv.gz", "day2.csv", "both.rankwise"), "several files become a folder of parts"),
         (("day1.csv.gz", "lists", "--parts", "many"), "256MB"),
         (("missing.csv", "lists"), "no such file"),
@@ -125,7 +125,7 @@ def test_parts_are_split_into_parts(folder, run, whole):
     assert run("split", "lists", "--folds", "4", "--out", "folds")[0] == 0
     fold = list(rw.kfold(whole, 4))[1]
     assert_same(rw.load("folds/Fold2/test").to_queries(), fold.test)
-    assert "leave out --to" in run("split", "lists", "--out", "other", "--to", "csv")[2]
+    assert "--to does not apply" in run("split", "lists", "--out", "other", "--to", "csv")[2]
 
 
 def test_a_damaged_part_is_named_by_inspect(folder, run):

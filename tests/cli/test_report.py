@@ -74,8 +74,8 @@ def test_titles_texts_and_slices_come_from_tables(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("lists.txt", *QUICK, "--title", "a"), "--title names a column of --documents"),
-        (("lists.txt", *QUICK, "--slice", "a"), "--slice names a column of --queries"),
+        (("lists.txt", *QUICK, "--title", "a"), "--title requires --documents"),
+        (("lists.txt", *QUICK, "--slice", "a"), "--slice requires --queries"),
         (("lists.txt", *QUICK, "--documents", "none.csv"), "none.csv"),
         (("lists.txt", *QUICK, "-o", "no/where.html"), "no/where.html cannot be written"),
         (("lists.txt", *QUICK, "-o", "."), "it is a folder"),

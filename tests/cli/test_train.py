@@ -119,7 +119,7 @@ def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls
     assert done.stdout == ""
     assert (tmp_path / "model.rankwise").exists() == kept
     if kept:
-        assert "stopped early; what SmoothRank had learned is in model.rankwise" in done.stderr
+        assert "stopped early; SmoothRank as of the last finished round is in model.rankwise" in done.stderr
         model = rw.load(tmp_path / "model.rankwise")
         assert 0 < len(model.history_) < 13
         assert np.isfinite(model.predict(lists)).all()
@@ -133,13 +133,13 @@ def test_ctrl_c_saves_what_was_learned_and_exits_with_130(lists, tmp_path, calls
         (["lists.txt", "--ranker", "forest"], "--ranker must be one of AdaRank, AutoRanker"),
         (
             ["lists.txt", "--set", "rounds=3"],
-            "AutoRanker has no parameter 'rounds': it has boosters, folds, linear, max_trees",
+            "AutoRanker has no parameter 'rounds'; available: boosters, folds, linear, max_trees",
         ),
-        (["lists.txt", "--set", "rounds"], "--set takes NAME=VALUE, such as --set rounds=100: found 'rounds'"),
+        (["lists.txt", "--set", "rounds"], "--set must be NAME=VALUE, such as --set rounds=100, got 'rounds'"),
         (["lists.txt", "--margin", "1"], "AutoRanker has no parameter 'margin'"),
-        (["lists.txt", "--checkpoint", "5"], "--checkpoint belongs to online learning: give --online"),
+        (["lists.txt", "--checkpoint", "5"], "--checkpoint requires --online"),
         (["lists.txt", "--measure", "nDGC"], "no measure is called 'nDGC'"),
-        (["one.txt"], "one.txt holds 1 query, too few to hold some out: give --test-share 0"),
+        (["one.txt"], "one.txt has 1 query, too few to hold some out: use --test-share 0"),
         (["lists.txt", "--out", "no/folder/x"], "no/folder/x cannot be written: the folder"),
         (["lists.txt", "--validation", "narrow.txt"], "4 features, got 2"),
     ],
@@ -169,7 +169,7 @@ def test_four_lines_train_test_and_certify(run, lists):
     assert any(note.startswith("20 of the 40 hold-out queries (") for note in found["notes"])
     # T9: the line names the queries that it is about; those of the training rows only weaken the bound of the file
     least = re.fullmatch(
-        r"certified by them: (nDCG@10.* on future queries.*) is (0\.\d{4}) or more on average, with probability 0.95",
+        r"certified: (nDCG@10.* on future queries.*) is at least (0\.\d{4}) on average, with 95% confidence",
         certified,
     )
     assert f"1 - {least[1]}" == found["headline"]["bounds"]
@@ -189,7 +189,7 @@ def test_json_has_the_whole_certificate_and_no_leak(run, lists):
     [
         (
             ("--test-share", "0"),
-            "not certified, because no query was held out: rankwise certify model.rankwise --holdout",
+            "not certified, since no query was held out: use rankwise certify model.rankwise --holdout",
         ),
         (("--test-share", "0.05"), "not certified: 2 queries are too few for a bound on nDCG@10"),
         (("-m", "DCG@5"), "not certified: DCG@5 has no largest value"),

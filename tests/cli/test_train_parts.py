@@ -52,7 +52,7 @@ def test_what_is_wrong_is_said(run, folder, tmp_path):
         (("train", folder, "--ranker", "AdaRank", "--out", tmp_path / "m"), "AdaRank does not run on Parts"),
         (
             ("train", queries, "--executor", "processes", "--out", tmp_path / "m"),
-            "--executor is for data sets in parts",
+            "--executor requires a data set in parts",
         ),
         (("train", queries, "--checkpoint", "x", "--out", tmp_path / "m"), "--checkpoint belongs to online learning"),
         (

@@ -145,6 +145,6 @@ def test_ctrl_c_ends_every_process(tmp_path):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     said = process.stderr.read()  # ends when nobody holds the pipe any more
     assert process.wait() == 130, said
-    assert said.endswith("rankwise: stopped; nothing half-written was left\n")
+    assert said.endswith("rankwise: stopped; no incomplete file was left\n")
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)

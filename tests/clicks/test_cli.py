@@ -210,7 +210,7 @@ def test_w19_click_messages_name_options(folder, run, monkeypatch, tmp_path):
     _, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p", "--how", "harvest")
     assert "--how harvest requires the column version" in error
     _, _, error = run("clicks", "propensities", "log.csv", "-o", tmp_path / "p", "--how", "click-rate")
-    assert "Use --how swaps, --how harvest, or --theta" in error
+    assert "Learn propensities from randomized swaps" in error
     (tmp_path / "few.csv").write_text("qid,docid,bm25,age,links\nquery-0,sku-0,1,2,3\n")
     arguments = ("-d", tmp_path / "few.csv", "-m", "new.rankwise", "--theta", THETA)
     _, _, error = run("clicks", "value", "log.csv", *arguments)
@@ -291,17 +291,17 @@ def test_what_is_printed_says_what_it_is_about(folder, run, tmp_path):
     ("arguments", "words"),
     [
         (["value", "nowhere.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "1"], "nowhere.csv"),
-        (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise"], "one of them"),
-        (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "one"], "takes numbers"),
+        (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise"], "pass the position model"),
+        (["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "one"], "must be numbers"),
         (
             ["value", "log.csv", "-d", "candidates.csv", "-m", "new.rankwise", "--theta", "1,0.5"],
             "must cover all 8 positions of the log, got 2",
         ),
         (["value", "log.csv", "-d", "candidates.csv", "-m", "log", "--theta", "1"], "does not exist"),
-        (["inspect", "log.csv", "--depth", "3"], "are for UBI"),
-        (["interleave"], "found none"),
-        (["interleave", "--a", "old.rankwise"], "need --a, --b"),
-        (["interleave", "log.csv"], "no column impression, team"),
+        (["inspect", "log.csv", "--depth", "3"], "require --events FILE"),
+        (["interleave"], "interleave requires one of"),
+        (["interleave", "--a", "old.rankwise"], "requires --a, --b"),
+        (["interleave", "log.csv"], "got none called impression, team"),
     ],
 )
 def test_wrong_calls_are_one_sentence(folder, run, monkeypatch, arguments, words):

@@ -213,12 +213,12 @@ def test_ubi_attributes_describe_experiments(tmp_path):
     [
         ("{", None, "ubi_queries.jsonl, line 1: not a line of JSON"),
         ("[1]", None, "expected a JSON object"),
-        ('{"query_response_hit_ids": ["a"], "user_query": "x"}', None, "need a query_id"),
-        ('{"query_id": "1", "query_response_hit_ids": "a", "user_query": "x"}', None, "is a list"),
-        ('{"query_id": "1", "query_response_hit_ids": ["a"]}', None, "found no 'user_query'"),
-        ('{"query_id": "1", "user_query": "x"}', None, "holds no query with"),
-        (None, '{"action_name": 3}', "ubi_events.jsonl, line 1: ubi_events need an action_name"),
-        (None, '{"action_name": "click", "query_id": "id-1"}', "a click needs event_attributes"),
+        ('{"query_response_hit_ids": ["a"], "user_query": "x"}', None, "query_id must be a non-empty string"),
+        ('{"query_id": "1", "query_response_hit_ids": "a", "user_query": "x"}', None, "must be a list"),
+        ('{"query_id": "1", "query_response_hit_ids": ["a"]}', None, "there is no 'user_query'"),
+        ('{"query_id": "1", "user_query": "x"}', None, "has no query with"),
+        (None, '{"action_name": 3}', "ubi_events.jsonl, line 1: action_name must be a string"),
+        (None, '{"action_name": "click", "query_id": "id-1"}', "a click must have event_attributes"),
     ],
 )
 def test_a_wrong_line_of_ubi_is_named(tmp_path, query, event, words):

@@ -59,7 +59,7 @@ def test_a_model_is_served_from_the_shell(run, tmp_path):
     ("words", "sentence"),
     [
         (("serve",), "nothing to serve"),
-        (("serve", "none.rankwise"), "no such file: none.rankwise"),
+        (("serve", "none.rankwise"), "none.rankwise does not exist"),
         (("serve", "news.rankwise", "--host", "0.0.0.0", "--port", "0"), "requires --tokens"),
         (("serve", "--new-token", "shop:rank"), "requires --tokens FILE"),
         (("serve", "--new-token", "shop:all", "--tokens", "tokens"), "scopes among"),

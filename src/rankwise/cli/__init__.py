@@ -31,7 +31,7 @@ app = typer.Typer(
 )
 
 
-def _reflowed(text: str | None) -> str:
+def _reflow(text: str | None) -> str:
     """A docstring with one line per paragraph, so that a terminal of any width wraps it."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
 
@@ -50,11 +50,11 @@ _MODULES = {"report": "compare", "replay": "serve", "state": "serve"}  # a comma
 for _panel, _commands in _COMMANDS.items():
     for _name in _commands:
         _command = getattr(import_module(f"{__name__}.{_MODULES.get(_name, _name)}"), _name)
-        app.command(_name, help=_reflowed(_command.__doc__), rich_help_panel=_panel)(_command)
+        app.command(_name, help=_reflow(_command.__doc__), rich_help_panel=_panel)(_command)
 
 _clicks = import_module(f"{__name__}.clicks").app  # a command with commands of its own
-for _one in _clicks.registered_commands:
-    _one.help = _reflowed(_one.callback.__doc__)
+for _command in _clicks.registered_commands:
+    _command.help = _reflow(_command.callback.__doc__)
 app.add_typer(_clicks, name="clicks", rich_help_panel="Clicks")
 
 
@@ -109,13 +109,13 @@ def _main() -> int:
         app(prog_name="rankwise")
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
-        return _stopped() if code == _INTERRUPTED else code
+        return _report_interrupt() if code == _INTERRUPTED else code
     except KeyboardInterrupt:  # before typer could take it
-        return _stopped()
+        return _report_interrupt()
     except RankwiseError as error:
         return _complain(str(error))
     except FileNotFoundError as error:
-        return _complain(f"no such file: {error.filename}")
+        return _complain(f"{error.filename} does not exist")
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -141,9 +141,9 @@ def _options() -> dict[str, str]:
     return {one.name: max(one.opts, key=len) for one in command.params if one.param_type_name == "option"}
 
 
-def _stopped() -> int:
+def _report_interrupt() -> int:
     """Report Ctrl-C."""
-    print("rankwise: stopped; nothing half-written was left", file=sys.stderr)
+    print("rankwise: stopped; no incomplete file was left", file=sys.stderr)
     return _INTERRUPTED
 
 

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.tables import read_for
 from rankwise.cli.wording import in_shell, show_certificate
 from rankwise.errors import RankwiseError
 
@@ -32,21 +31,25 @@ def certify(
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability with which a guarantee may fail.")] = 0.05,
     row_radius: Annotated[
-        float | None, typer.Option("--row-radius", help="Declared: no future document has a larger norm.")
+        float | None, typer.Option("--row-radius", help="Declared upper bound on the norm of future documents.")
     ] = None,
-    longest: Annotated[int | None, typer.Option(help="Declared: no future query has more documents.")] = None,
+    longest: Annotated[
+        int | None, typer.Option(help="Declared upper bound on the documents of a future query.")
+    ] = None,
     unverified: Annotated[
-        bool, typer.Option("--unverified", help="Let the headline rest on constants that were not verified.")
+        bool, typer.Option("--unverified", help="Let the headline use constants that were not verified.")
     ] = False,
     details: Annotated[
         bool, typer.Option("--details", help="Also print every formula, constant and condition.")
     ] = False,
     half_width: Annotated[
-        float | None, typer.Option("--half-width", help="Plan: queries for an interval of +- this width.")
+        float | None, typer.Option("--half-width", help="Plan: number of queries for an interval of +- this width.")
     ] = None,
     difference: Annotated[
         float | None,
-        typer.Option("--difference", help="Plan: queries to detect this difference of two rankers (with --sd)."),
+        typer.Option(
+            "--difference", help="Plan: number of queries to detect this difference of two rankers (with --sd)."
+        ),
     ] = None,
     sd: Annotated[float | None, typer.Option("--sd", help="Plan: the expected standard deviation.")] = None,
     power: Annotated[float, typer.Option(help="Plan: probability of detecting the difference.")] = 0.8,
@@ -56,9 +59,9 @@ def certify(
 ) -> None:
     """Certify a ranker or scores, or plan how many judged queries a guarantee needs.
 
-    Queries of --holdout with the content of queries that the ranker saw in training are named. They are copies, or
-    further draws of the same queries: bounds hold in either case, and are tighter without them. The exit code is 3 if
-    there is no bound on future queries, or only a vacuous one.
+    Queries of --holdout that also occur in training are reported. Whether they are copies or further draws of the same
+    queries, the bounds hold, and are tighter without them. The exit code is 3 if there is no bound on future queries,
+    or only a vacuous one.
 
     Example: rankwise certify model.rankwise --train train.txt --holdout test.txt
 
@@ -69,23 +72,27 @@ def certify(
     # planning needs no data, and so takes no file
     if half_width is not None or difference is not None:
         if subject is not None:
-            raise RankwiseError(f"a plan is about queries that are not judged yet: leave out {subject}")
+            raise RankwiseError(
+                f"--half-width and --difference plan queries that are not judged yet: leave out {subject}"
+            )
         _plan({"half_width": half_width, "difference": difference, "sd": sd, "delta": delta, "power": power}, as_json)
         return
     if subject is None:
-        raise RankwiseError("certify takes a saved ranker, or scores with --holdout, or --half-width or --difference")
+        raise RankwiseError("certify requires a saved ranker, scores with --holdout, --half-width or --difference")
     if not subject.exists():
-        raise RankwiseError(f"{subject} does not exist: expected a saved ranker, or scores")
+        raise RankwiseError(f"{subject} does not exist: expected a saved ranker or scores")
     if reading.is_saved(subject):
         if measure is not None:
-            raise RankwiseError("a ranker is certified for its own measure: leave out --measure")
+            raise RankwiseError(
+                "--measure is for scores; a ranker is certified for its own measure: leave out --measure"
+            )
         ranker = reading.load_ranker(subject)
-        learned, held = (None if one is None else read_for(ranker, one, reads) for one in (train, holdout))
+        learned, held = (None if one is None else reading.read_for(ranker, one, reads) for one in (train, holdout))
         declared: dict[str, Any] = {"row_radius": row_radius, "longest": longest}
         found = ranker.certificate(learned, held, delta, unverified=unverified, **declared)
     else:
         if holdout is None or train is not None:
-            raise RankwiseError(f"{subject} holds no ranker: scores are certified by --holdout alone")
+            raise RankwiseError(f"{subject} is not a saved ranker; scores require --holdout, without --train")
         found = _of_scores(subject, holdout, measure or "nDCG@10", delta, reads)
     if as_json:
         print(found.to_json())

@@ -14,6 +14,7 @@ import typer
 
 from rankwise.cli import reading
 from rankwise.errors import DataError, RankwiseError
+from rankwise.io.sources import plain_number
 
 if TYPE_CHECKING:
     from rankwise.clicks.log import ClickLog
@@ -22,61 +23,94 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="clicks",
-    help="Click logs: honest values of new rankers, learning, and interleaving.",
+    help="Click logs: bound the value of new rankers, learn from clicks, interleave.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-LogArgument = Annotated[
-    Path, typer.Argument(help="The log: CSV with session, qid, docid, position, click; or JSON lines of ubi_queries.")
-]
-EventsOption = Annotated[
-    Path | None, typer.Option("--events", help="JSON lines of ubi_events; the log then is ubi_queries.")
-]
-ActionOption = Annotated[
-    list[str] | None, typer.Option("--action", help="UBI: an action_name that is a click; may be repeated.")
-]
-VersionOption = Annotated[
-    str | None, typer.Option("--version-attribute", help="UBI: entry of query_attributes that names the ranker.")
-]
-DepthOption = Annotated[int | None, typer.Option("--depth", min=1, help="UBI: hits that a page shows (default: all).")]
 DocumentsOption = Annotated[
     Path, typer.Option("--documents", "-d", help="Candidates with features, query ids and document ids: CSV, LETOR ...")
 ]
-PropensitiesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--propensities", "-p", help='Position model: as clicks propensities writes it, or {"theta": [1, 0.5, 0.33]}.'
-    ),
+TauOption = Annotated[
+    float, typer.Option(help="Clip propensities below at this; choose it before you look at the clicks.")
 ]
-ThetaOption = Annotated[
-    str | None, typer.Option("--theta", help="Position model as numbers, 1,0.5,0.33, which are taken as is.")
-]
-TauOption = Annotated[float, typer.Option(help="Propensities below it count as tau; choose it before you look.")]
-DeltaOption = Annotated[float, typer.Option(help="Probability with which bounds may fail.")]
+DeltaOption = Annotated[float, typer.Option(help="Probability with which the bounds may fail.")]
 CutoffOption = Annotated[int | None, typer.Option("--cutoff", "-k", min=1, help="Cut-off of DCG (default: the page).")]
 DropOption = Annotated[
     bool, typer.Option("--drop-unknown", help="Leave out sessions with documents that are not candidates.")
 ]
 
 
+def log_options(
+    log: Annotated[
+        Path,
+        typer.Argument(help="The log: CSV with session, qid, docid, position, click; or JSON lines of ubi_queries."),
+    ],
+    events: Annotated[
+        Path | None, typer.Option("--events", help="UBI: JSON lines of ubi_events; the log is then ubi_queries.")
+    ] = None,
+    action: Annotated[
+        list[str] | None, typer.Option("--action", help="UBI: an action_name that is a click; may be repeated.")
+    ] = None,
+    version: Annotated[
+        str | None, typer.Option("--version-attribute", help="UBI: entry of query_attributes that names the ranker.")
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option("--depth", min=1, help="UBI: hits that a page shows (default: all).")
+    ] = None,
+) -> "Callable[[], Iterator[ClickLog]]":
+    """Return what reads the log, block by block, from its beginning."""
+    from rankwise.clicks.log import ClickLog
+    from rankwise.clicks.reading import iter_ubi
+
+    if events is None:
+        if action or version or depth:
+            raise RankwiseError("--action, --version-attribute and --depth require --events FILE")
+        return lambda: ClickLog.iter_csv(log)
+    settings: dict[str, Any] = {"clicks": tuple(action)} if action else {}
+    return lambda: iter_ubi(log, events, version=version, depth=depth, **settings)
+
+
+def model_options(
+    propensities: Annotated[
+        Path | None,
+        typer.Option(
+            "--propensities",
+            "-p",
+            help='Position model: a file of clicks propensities, or {"theta": [1, 0.5, 0.33]}.',
+        ),
+    ] = None,
+    theta: Annotated[
+        str | None, typer.Option("--theta", help="Position model as numbers, 1,0.5,0.33, which are taken as is.")
+    ] = None,
+) -> "Propensities":
+    """Return the position model."""
+    from rankwise.clicks.propensities import Propensities, given
+
+    if (propensities is None) == (theta is None):
+        raise RankwiseError("pass the position model as either --propensities FILE or --theta 1,0.5,...")
+    if propensities is not None:
+        return Propensities.load(propensities)
+    numbers = [plain_number(number.strip()) for number in str(theta).split(",")]
+    if None in numbers:
+        raise RankwiseError(f"--theta must be numbers separated by commas, got {theta!r:.60}")
+    return given([number for number in numbers if number is not None])
+
+
+with_log, with_model = reading.share(log_options, "blocks"), reading.share(model_options, "position_model")
+
+
 @app.command("inspect")
-def inspect_log(
-    log: LogArgument,
-    events: EventsOption = None,
-    action: ActionOption = None,
-    version: VersionOption = None,
-    depth: DepthOption = None,
-    as_json: reading.JsonOption = False,
-) -> None:
-    """Count sessions, clicks and positions, and what looks wrong.
+@with_log
+def inspect_log(as_json: reading.JsonOption = False, *, blocks: "Callable[[], Iterator[ClickLog]]") -> None:
+    """Count sessions, clicks and positions, and show what looks wrong.
 
     Example: rankwise clicks inspect log.csv
     """
     from rankwise.clicks.checks import click_rates, inspect
 
-    found = _read_log(log, events, action, version, depth)
+    found = _read_log(blocks)
     tables = {"checks": inspect(found), "click rates": click_rates(found)}
     if as_json:
         print(json.dumps({name: table.to_dict() for name, table in tables.items()}))
@@ -88,22 +122,20 @@ def inspect_log(
 
 
 @app.command()
+@with_log
 def propensities(
-    log: LogArgument,
     out: Annotated[Path, typer.Option("--out", "-o", help="The JSON file to write.")],
     how: Annotated[
         Literal["swaps", "harvest", "click-rate"],
-        typer.Option(help="By randomised swaps, or by rankers that showed the same documents elsewhere."),
+        typer.Option(help="From randomized swaps, or from rankers that showed the same documents elsewhere."),
     ] = "swaps",
     delta: DeltaOption = 0.05,
-    events: EventsOption = None,
-    action: ActionOption = None,
-    version: VersionOption = None,
-    depth: DepthOption = None,
     png: Annotated[Path | None, typer.Option(help="Also draw them into this PNG (extra: plot).")] = None,
     as_json: reading.JsonOption = False,
+    *,
+    blocks: "Callable[[], Iterator[ClickLog]]",
 ) -> None:
-    """Learn how likely positions are examined, with bounds.
+    """Learn how likely each position is examined, with bounds.
 
     The file is JSON: {"theta": [1, 0.5, 0.33], "low": [...], "high": [...], ...}, position 1 first; theta is enough.
 
@@ -112,9 +144,9 @@ def propensities(
     from rankwise._tables import Table
     from rankwise.clicks.propensities import by_click_rate, by_swaps, harvest
 
-    found_log = _read_log(log, events, action, version, depth)
     learn: Any = {"swaps": by_swaps, "harvest": harvest, "click-rate": by_click_rate}[how]
-    found = learn(found_log) if how == "click-rate" else learn(found_log, delta=delta)
+    log = _read_log(blocks)
+    found = learn(log) if how == "click-rate" else learn(log, delta=delta)
     if png is not None:
         from rankwise._figures import save_png
 
@@ -127,16 +159,17 @@ def propensities(
         Table({"position": range(1, len(found) + 1), "low": found.low, "theta": found.theta, "high": found.high}),
     )
     kind = "asymptotic in queries (bootstrap)" if found.asymptotic else "exact (betting)"
-    print(f"relative to position 1; bounds {kind}, all of them right with probability {1 - delta:g}: {out}")
+    print(f"relative to position 1; bounds {kind}, simultaneously with {100 * (1 - delta):g}% confidence: {out}")
     print(found.scope)
 
 
 def _value_command(name: str, text: str) -> Callable[..., None]:
     """The command that calls ``clicks.value`` or ``clicks.gain``, which take the same options."""
 
+    @with_log
+    @with_model
     @reading.with_options
     def command(
-        log: LogArgument,
         model: Annotated[
             list[Path],
             typer.Option(
@@ -144,23 +177,18 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
             ),
         ],
         documents: DocumentsOption,
-        propensities: PropensitiesOption = None,
-        theta: ThetaOption = None,
         tau: TauOption = 0.1,
         delta: DeltaOption = 0.05,
         cutoff: CutoffOption = None,
-        events: EventsOption = None,
-        action: ActionOption = None,
-        version: VersionOption = None,
-        depth: DepthOption = None,
         drop: DropOption = False,
         as_json: reading.JsonOption = False,
         *,
+        blocks: "Callable[[], Iterator[ClickLog]]",
+        position_model: "Propensities",
         reads: dict[str, Any],
     ) -> None:
         from rankwise.clicks.values import gain, value
 
-        position_model = _model(propensities, theta)
         rankings = {str(path): _ranking(path) for path in model}
         known: dict[Any, Queries] = {}
 
@@ -170,10 +198,10 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
             if own not in known:
                 known[own] = _candidates(documents, reads, [] if own is None else [own])
             candidates = known[own]
-            for block in _blocks(log, events, action, version, depth):
+            for block in blocks():
                 yield block.join(candidates, unknown="drop" if drop else "error")
 
-        # several rankers share what the ends of the propensities leave of delta
+        # several rankers share what the bounds of the propensities leave of delta
         paid = position_model.delta_high + (position_model.delta_low if name == "gain" else 0.0)
         each = paid + (delta - paid) / len(rankings) if delta > paid else delta
         settings: dict[str, Any] = {"tau": tau, "delta": each, "k": cutoff}
@@ -213,37 +241,37 @@ app.command("compare")(
 
 
 @app.command()
+@with_log
+@with_model
 @reading.with_options
 def learn(
-    log: LogArgument,
     documents: DocumentsOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file of the ranker.")],
     ranker: Annotated[
-        Literal["ridge", "hinge", "softmax"], typer.Option(help="What is minimised, linear in the clicks.")
+        Literal["ridge", "hinge", "softmax"], typer.Option(help="Loss to minimize, linear in the clicks.")
     ] = "ridge",
     logged: Annotated[
         Path | None,
-        typer.Option("--safe", help="The logged linear ranker: learn near it, replace it only with a certificate."),
+        typer.Option(
+            "--safe", help="The logged linear ranker: learn near it, and replace it only if the gain is certified."
+        ),
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Penalty of hinge and softmax (default 0.01).")] = None,
-    propensities: PropensitiesOption = None,
-    theta: ThetaOption = None,
     tau: TauOption = 0.1,
     delta: DeltaOption = 0.05,
     cutoff: CutoffOption = None,
-    events: EventsOption = None,
-    action: ActionOption = None,
-    version: VersionOption = None,
-    depth: DepthOption = None,
     drop: DropOption = False,
     seed: reading.SeedOption = 0,
     as_json: reading.JsonOption = False,
     *,
+    blocks: "Callable[[], Iterator[ClickLog]]",
+    position_model: "Propensities",
     reads: dict[str, Any],
 ) -> None:
     """Learn a ranker from clicks over propensities, alone or safely near the logged one.
 
-    With --safe half of the sessions judge, and the logged ranker is written where no gain can be certified.
+    With --safe, half of the sessions are held out for the certificate. If no gain is certified, the logged ranker is
+    written.
 
     Example: rankwise clicks learn log.csv -d candidates.csv -p positions.json -o new.rankwise
     """
@@ -254,12 +282,11 @@ def learn(
 
     base = None if logged is None else reading.load_ranker(logged)
     candidates = _candidates(documents, reads, [] if base is None else [base])
-    sessions = _read_log(log, events, action, version, depth).join(candidates, unknown="drop" if drop else "error")
-    model = _model(propensities, theta)
+    sessions = _read_log(blocks).join(candidates, unknown="drop" if drop else "error")
     loss = PropensityHinge() if ranker == "hinge" else GivenSoftmax()
     if base is not None:
         # a ridge has no ranker to stay near, the softmax stands in for it
-        safe = safe_ranker(sessions, base, model, tau=tau, loss=loss, delta=delta, k=cutoff, random_state=seed)
+        safe = safe_ranker(sessions, base, position_model, tau=tau, loss=loss, delta=delta, k=cutoff, random_state=seed)
         safe.model.save(out)
         if as_json:
             print(json.dumps({"certified": safe.certified, "gain": safe.gain.to_dict(), "path": safe.path.to_dict()}))
@@ -267,19 +294,21 @@ def learn(
             _show(safe.path)
             print(f"{safe.summary()}\n{out}")
         return
-    k = cutoff or len(model)
+    k = cutoff or len(position_model)
     measure = f"DCG(dcg='log2')@{k}"
     if ranker == "ridge":
         if alpha is not None:
-            raise RankwiseError("ridge selects its penalty by folds over queries: leave out --alpha")
+            raise RankwiseError(
+                "--alpha does not apply to ridge, which selects its penalty by cross-validation over queries"
+            )
         learner: Any = RidgeRanker(measure, target="labels", balanced=False, random_state=seed)
     else:
         learner = LossRanker(loss, measure=measure, alpha=0.01 if alpha is None else alpha, random_state=seed)
-    learner.fit(sessions.with_propensities(model, tau=tau)).save(out)
+    learner.fit(sessions.with_propensities(position_model, tau=tau)).save(out)
     summary = {"ranker": learner.name, "sessions": len(sessions), "alpha": float(learner.alpha_), "out": str(out)}
     print(json.dumps(summary) if as_json else f"{learner.name} learned from {len(sessions):,} sessions: {out}")
     if not as_json:
-        print("value it on other sessions before you use it: rankwise clicks compare")
+        print("before you use it, value it on other sessions: rankwise clicks compare")
 
 
 @app.command()
@@ -289,10 +318,10 @@ def interleave(
         Path | None, typer.Argument(help="CSV: impression, team (a or b), click; one line per shown document.")
     ] = None,
     plan: Annotated[
-        float | None, typer.Option(help="Plan: impressions to decide on a mean credit of this size.")
+        float | None, typer.Option(help="Plan: number of impressions to detect a mean credit of this size.")
     ] = None,
     ties: Annotated[float, typer.Option(help="Plan: share of impressions without a winner.")] = 0.5,
-    power: Annotated[float, typer.Option(help="Plan: share of runs that decide by then.")] = 0.8,
+    power: Annotated[float, typer.Option(help="Plan: probability of deciding by then.")] = 0.8,
     a: Annotated[Path | None, typer.Option("--a", help="Write pages: the first saved ranker.")] = None,
     b: Annotated[Path | None, typer.Option("--b", help="Write pages: the second saved ranker.")] = None,
     documents: Annotated[
@@ -307,7 +336,7 @@ def interleave(
     *,
     reads: dict[str, Any],
 ) -> None:
-    """Read an interleaving test at any time, plan one, or write the interleaved pages of two rankers.
+    """Evaluate an interleaving test at any time, plan one, or write the interleaved pages of two rankers.
 
     Example: rankwise clicks interleave impressions.csv
 
@@ -319,7 +348,7 @@ def interleave(
 
     asked = [impressions is not None, plan is not None, a is not None or b is not None]
     if sum(asked) != 1:
-        raise RankwiseError("interleave takes a file of impressions, or --plan, or --a and --b: found none, or several")
+        raise RankwiseError("interleave requires one of a file of impressions, --plan, or --a with --b")
     if plan is not None:
         found_plan = impressions_needed(plan, ties=ties, delta=delta, power=power, random_state=seed)
         print(json.dumps(found_plan.to_dict()) if as_json else found_plan)
@@ -338,35 +367,18 @@ def interleave(
 # -------------------------------------------------------------------------------------------------------------- files
 
 
-def _read_log(
-    log: Path, events: Path | None, action: list[str] | None, version: str | None, depth: int | None
-) -> "ClickLog":
+def _read_log(blocks: "Callable[[], Iterator[ClickLog]]") -> "ClickLog":
     from rankwise.clicks.log import ClickLog
 
-    return ClickLog.concat(list(_blocks(log, events, action, version, depth)))
-
-
-def _blocks(
-    log: Path, events: Path | None, action: list[str] | None, version: str | None, depth: int | None
-) -> "Iterator[ClickLog]":
-    from rankwise.clicks.log import ClickLog
-    from rankwise.clicks.reading import iter_ubi
-
-    if events is not None:
-        options: dict[str, Any] = {"clicks": tuple(action)} if action else {}
-        return iter_ubi(log, events, version=version, depth=depth, **options)
-    if action or version or depth:
-        raise RankwiseError("--action, --version-attribute and --depth are for UBI: give --events")
-    return ClickLog.iter_csv(log)
+    return ClickLog.concat(list(blocks()))
 
 
 def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]" = ()) -> "Queries":
     """Candidates with document ids, by the columns that saved rankers remember; labels are not needed."""
-    from rankwise.cli.tables import raw_table_for, read_for
     from rankwise.io.any_file import kind_of
 
     known = dict(reads)
-    built = [one for one in rankers if raw_table_for(one, documents) is not None]
+    built = [one for one in rankers if reading.raw_table_for(one, documents) is not None]
     if kind_of(documents) == "table":
         remembered = built[0].features_.roles_ if built else {}
         if remembered.get("docid") is None:
@@ -375,11 +387,13 @@ def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]"
             names = _header(documents)
             known["label"] = "label" if "label" in names else None
     if built:
-        found = read_for(built[0], documents, known, judged=False)
+        found = reading.read_for(built[0], documents, known, judged=False)
     else:
         found = reading.read_queries(documents, reading.for_rankers(known, rankers) if rankers else known)
     if found.docid is None:
-        raise DataError(f"{documents} has no document ids: give --docid, the column that the log's docid refers to")
+        raise DataError(
+            f"{documents} has no document ids: pass --docid, the column that the docid of the log refers to"
+        )
     return found
 
 
@@ -390,22 +404,6 @@ def _header(path: Path) -> list[str]:
     return [] if table is None else list(table.names)
 
 
-def _model(propensities: Path | None, theta: str | None) -> "Propensities":
-    from rankwise.clicks.propensities import Propensities, given
-
-    if (propensities is None) == (theta is None):
-        raise RankwiseError("give the position model by --propensities FILE or by --theta 1,0.5,...: one of them")
-    if propensities is not None:
-        return Propensities.load(propensities)
-    assert theta is not None
-    try:
-        return given([float(one) for one in theta.split(",")])
-    except ValueError as error:
-        if isinstance(error, RankwiseError):
-            raise
-        raise RankwiseError(f"--theta takes numbers separated by commas: found {theta!r:.60}") from None
-
-
 def _ranking(path: Path) -> Any:
     """A saved ranker, or lists of documents: a TREC run, or CSV with qid, docid and rank."""
     if reading.is_saved(path):
@@ -413,7 +411,7 @@ def _ranking(path: Path) -> Any:
     if not path.is_file():
         raise DataError(f"{path} does not exist: expected a saved ranker, a TREC run, or CSV with qid, docid, rank")
     lists: dict[str, list[tuple[float, str]]] = {}
-    for query, document, place in _ranked_csv(path) if path.suffix == ".csv" else _ranked_run(path):
+    for query, document, place in _read_ranks(path) if path.suffix == ".csv" else _read_run(path):
         lists.setdefault(query, []).append((place, document))
     # equal places stay in the order of the file
     return {
@@ -421,7 +419,7 @@ def _ranking(path: Path) -> Any:
     }
 
 
-def _ranked_run(path: Path) -> Iterator[tuple[str, str, float]]:
+def _read_run(path: Path) -> Iterator[tuple[str, str, float]]:
     from rankwise.io.trec import read_run
 
     run = read_run(path)
@@ -429,7 +427,7 @@ def _ranked_run(path: Path) -> Iterator[tuple[str, str, float]]:
         yield str(query), str(document), -score
 
 
-def _ranked_csv(path: Path) -> Iterator[tuple[str, str, float]]:
+def _read_ranks(path: Path) -> Iterator[tuple[str, str, float]]:
     for place, query, document, rank in _cells(path, ("qid", "docid", "rank")):
         try:
             yield query, document, float(rank)
@@ -444,7 +442,7 @@ def _cells(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     with open_csv(path) as text:
         missing = [name for name in columns if name not in text.names]
         if missing:
-            raise DataError(f"{path} has no column {', '.join(missing)}: expected {', '.join(columns)}")
+            raise DataError(f"{path} must have the columns {', '.join(columns)}, got none called {', '.join(missing)}")
         at = [text.names.index(name) for name in columns]
         for line, record in text.records():
             yield text.places.at(line), *(record[place] for place in at)
@@ -469,7 +467,7 @@ def _write_pages(
     from rankwise.clicks.preferences import TeamDraft
 
     if a is None or b is None or documents is None or out is None:
-        raise RankwiseError("interleaved pages need --a, --b, --documents and --out")
+        raise RankwiseError("writing interleaved pages requires --a, --b, --documents and --out")
     rankers = [reading.load_ranker(one) for one in (a, b)]
     draft = TeamDraft(*rankers, k=shown, seed=seed)
     candidates = _candidates(documents, reads, rankers)

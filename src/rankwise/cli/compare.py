@@ -47,7 +47,7 @@ def compare(
     ] = None,
     measure: reading.MeasuresOption = ["nDCG@10", "AP"],  # noqa: B006
     folds: Annotated[
-        int | None, typer.Option(min=1, help="Number of folds of a file (default 5); 1: one split.")
+        int | None, typer.Option(min=1, help="Number of folds of a file (default 5); 1 for a single split.")
     ] = None,
     baseline: Annotated[
         str | None, typer.Option(help="The ranker to test the others against (default: the first).")
@@ -56,7 +56,7 @@ def compare(
         str | None, typer.Option("--choose-by", help="Measure used for model selection (default: the ranker's own).")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Keep finished parts in this folder, and continue from those.")
+        Path | None, typer.Option(help="Keep finished parts in this folder, and resume from them.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Also write all results to this file as JSON.")
@@ -97,7 +97,7 @@ def compare(
 ) -> None:
     """Compare rankers: train on every fold, select on validation parts, test once, with paired tests.
 
-    Rankers given by name are trained for the first measure. A run that was stopped or killed continues with the same
+    Rankers given by name are trained for the first measure. A run that was stopped or crashed resumes with the same
     --resume.
 
     Example: rankwise compare OHSUMED --like letor --resume ohsumed.cells --out results.json
@@ -114,7 +114,7 @@ def compare(
     if report is not None:
         check_report(report)
     elif shown:
-        raise RankwiseError("--documents, --queries and --slice are for a report: name its file by --report")
+        raise RankwiseError("--documents, --queries and --slice require --report FILE")
     try:
         found = run_comparison(
             _rankers(ranker or []),
@@ -138,7 +138,7 @@ def compare(
         )
     except KeyboardInterrupt:
         if resume is not None:
-            print(f"rankwise: what has finished is in {resume}; the same command continues from there", file=sys.stderr)
+            print(f"rankwise: finished parts are in {resume}; run the same command to resume", file=sys.stderr)
         raise
     # all results are out before anything is drawn, which takes longer and may fail
     text = found.to_json(out)
@@ -150,7 +150,7 @@ def compare(
         print(found.to_markdown() if as_what == "markdown" else found.to_latex(), end="", flush=True)
     plain = as_what == "text" and not as_json
     if out is not None and plain:
-        print(f"everything: {out}", flush=True)
+        print(f"all results: {out}", flush=True)
     if report is not None:
         if not write_report_or_warn(found, report, command=_as_typed(), verbose=not as_json, **shown):
             raise typer.Exit(_NO_REPORT)
@@ -164,9 +164,9 @@ def _shown_beside(documents: Path | None, title: str | None, queries: Path | Non
     from rankwise.report.descriptions import Descriptions
 
     if title is not None and documents is None:
-        raise RankwiseError("--title names a column of --documents, which is not given")
+        raise RankwiseError("--title requires --documents")
     if slices and queries is None:
-        raise RankwiseError("--slice names a column of --queries, which is not given")
+        raise RankwiseError("--slice requires --queries")
     shown: dict[str, Any] = {}
     if documents is not None:
         table = read_columns(documents)
@@ -191,9 +191,9 @@ def _rankers(given: list[str]) -> dict[str, str]:
         pairs = {one: one for one in all_names()} if text.lower() == _ALL else {name: file if equals else text}
         for called, value in pairs.items():
             if called in found:
-                raise RankwiseError(f"--ranker {called} is given twice: name files by NAME=FILE")
+                raise RankwiseError(f"--ranker {called} is given twice: use NAME=FILE to name files")
             if equals and not Path(value).is_file():
-                raise RankwiseError(f"--ranker {text}: there is no file {value}")
+                raise RankwiseError(f"--ranker {text}: {value} does not exist")
             found[called] = value
     return found
 
@@ -247,7 +247,9 @@ def _guaranteed(found: "Comparison") -> str:
         if not bounds:
             return f"no winner: {error}"
         best = min(bounds, key=bounds.__getitem__)
-        together = f"the smallest of {len(every)} certificates that hold together with probability {1 - DELTA:g}"
+        together = (
+            f"the smallest of {len(every)} certificates that hold simultaneously with {100 * (1 - DELTA):g}% confidence"
+        )
         return f"no winner: {error}\n{together}: {best}\n{every[best].summary()}"
     return f"winner on the validation part of fold 1: {winner}\n{found.certificate().summary()}"
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.tables import built_whole, fit_builder
 from rankwise.errors import RankwiseError
 
 _PART_SIZE = "256MB"
@@ -21,14 +20,14 @@ def convert(
         typer.Argument(
             metavar="SOURCE... TARGET",
             help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, "
-            "folders of them), and at the end the file to write, whose ending is the format, or the folder of parts.",
+            "folders of them), followed by the file to write, whose suffix sets the format, or the folder of parts.",
         ),
     ],
     parts: Annotated[
         str | None,
         typer.Option("--parts", help=f"Write a folder of parts of about this size (default {_PART_SIZE})."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a folder of parts that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing folder of parts.")] = False,
     dtype: Annotated[Literal["float64", "float32"], typer.Option(help="Precision of the features.")] = "float64",
     sparse: Annotated[bool, typer.Option("--sparse", help="Leave zeros out of a LETOR text.")] = False,
     as_json: reading.JsonOption = False,
@@ -37,15 +36,15 @@ def convert(
 ) -> None:
     """Convert judged queries from one format to another.
 
-    The ending of the target is its format: .rankwise (memory-mapped, opens at once), .txt or .letor (LETOR, .gz too),
+    The suffix of the target sets its format: .rankwise (memory-mapped, opens at once), .txt or .letor (LETOR, .gz too),
     .parquet, .csv, .qrels. A LETOR text becomes a .rankwise file in blocks, so it may be larger than memory.
 
-    Of a table with words, dates or gaps, the features are converted that rankwise inspect shows, learned from all of
-    its rows; a .rankwise file keeps how they are made.
+    A table with words, dates or gaps is converted to the features that rankwise inspect shows, learned from all of its
+    rows; a .rankwise file remembers how they were made.
 
-    A target without an ending, or --parts, makes a folder of parts: of any number of sources of any size, rows in any
-    order. A query that is spread over several sources is put together. Temporary files beside the folder take up to
-    twice its size; an error or Ctrl-C leaves nothing.
+    A target without a suffix, or --parts, makes a folder of parts, from any number of sources of any size, with rows in
+    any order. A query that is spread over several sources is joined. Temporary files beside the folder take up to twice
+    its size; an error or Ctrl-C removes them.
 
     Example: rankwise convert train.txt.gz train.rankwise --dtype float32
 
@@ -54,20 +53,20 @@ def convert(
     Example: rankwise convert train.txt.gz vali.txt lists --parts 256MB --dtype float32
     """
     if len(files) < 2:
-        raise RankwiseError("convert takes the files to read, and then the file or folder to write: found one path")
+        raise RankwiseError("convert requires the files to read and then the file or folder to write, got one path")
     *sources, target = files
     if parts is not None or not target.suffix or target.is_dir():
-        written = _into_parts(sources, target, parts or _PART_SIZE, overwrite, dtype, reads)
+        written = _write_parts(sources, target, parts or _PART_SIZE, overwrite, dtype, reads)
     elif len(sources) > 1:
         raise RankwiseError(
-            f"several files become a folder of parts, and {target} is a file: give --parts {_PART_SIZE}"
+            f"several sources require a folder of parts, got the file {target}: add --parts {_PART_SIZE}"
         )
     else:
-        written = _converted(sources[0], target, dtype, sparse, reads)
+        written = _convert_file(sources[0], target, dtype, sparse, reads)
     print(json.dumps({"out": str(target), "what": written.partition(": ")[2]}) if as_json else written)
 
 
-def _into_parts(
+def _write_parts(
     sources: list[Path], target: Path, size: str, overwrite: bool, dtype: str, reads: dict[str, Any]
 ) -> str:
     """Write a folder of parts, in bounded memory; a table of which features have to be made is read as a whole."""
@@ -83,16 +82,16 @@ def _into_parts(
     # what holds numbers is written by the reading itself, and never is in memory
     found = read_or_open(sources[0], reads, lambda: write_parts(names, target, **how, **given))
     if isinstance(found, RawTable):
-        found = write_parts(fit_builder(new_builder(reads), found), target, **how)
+        found = write_parts(reading.fit_builder(new_builder(reads), found), target, **how)
     return f"{target}: {found}"
 
 
-def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
+def _convert_file(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
     """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
     from rankwise.io.any_file import convert_any, kind_of, write_any
 
     if reading.is_parts(source):
-        return _joined(source, target, dtype, sparse)
+        return _join_parts(source, target, dtype, sparse)
     reading.refuse_folders(source)
     from_stream = str(source) == "-"
     if (kind_of(source) in ("text", "store") and not from_stream) or (
@@ -100,7 +99,7 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
     ):
         # from file to file, in bounded memory
         return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(source, reads))
-    queries = built_whole(source, reads)
+    queries = reading.read_built(source, reads)
     # tables are read in their own precision
     if str(queries.X.dtype) != dtype:
         queries = queries.map_features(lambda X: X.astype(dtype))
@@ -108,7 +107,7 @@ def _converted(source: Path, target: Path, dtype: str, sparse: bool, reads: dict
     return f"{target}: {queries}"
 
 
-def _joined(source: Path, target: Path, dtype: str, sparse: bool) -> str:
+def _join_parts(source: Path, target: Path, dtype: str, sparse: bool) -> str:
     """Write a data set in parts as one file: a .rankwise file block by block, other formats as a whole."""
     from rankwise._progress import throughput
     from rankwise.io.any_file import write_any

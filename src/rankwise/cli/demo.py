@@ -33,7 +33,7 @@ _RANKERS = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "MaxPai
 
 
 def demo(
-    queries: Annotated[int, typer.Option("--queries", min=20, help="Queries to make.")] = 300,
+    queries: Annotated[int, typer.Option("--queries", min=20, help="Number of queries to generate.")] = 300,
     seed: reading.SeedOption = 0,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the queries, the model and the report.")
@@ -55,11 +55,11 @@ def demo(
     from rankwise._progress import in_lines
 
     if out.exists() and not out.is_dir():
-        raise RankwiseError(f"{out} is a file: --out names a folder")
+        raise RankwiseError(f"--out must be a folder, got the file {out}")
     data = make_lists(queries, random_state=seed)
     demonstration = Demonstration(*_parts(data, seed), out, called)
     if not as_json:
-        print(f"{data}\nmade by rankwise.make_lists: 60 % training, 20 % validation, 20 % test\n")
+        print(f"{data}\nmade by rankwise.make_lists: 60% training, 20% validation, 20% test\n")
     with nullcontext() if as_json else in_lines():
         compile_for(list(_rankers()))
         found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
@@ -152,7 +152,7 @@ class Demonstration:
         ]
 
 
-def _league(found: "Comparison") -> dict[str, list[Any]]:
+def _results(found: "Comparison") -> dict[str, list[Any]]:
     """The results as columns that fit into 80 characters, best first."""
     table, first, second = found.table(_MEASURES[0]), *_MEASURES
     names = table["ranker"].tolist()
@@ -169,7 +169,7 @@ def _print_json(demonstration: Demonstration, found: "Comparison") -> None:
     document = {
         "folder": str(demonstration.folder),
         "files": sorted(one.name for one in demonstration.folder.iterdir()),
-        "league": _league(found),
+        "results": _results(found),
         "winner": demonstration.winner(found),
         "certificate": json.loads(demonstration.certificate(found).to_json()),
         "next": demonstration.next_commands(),
@@ -184,10 +184,10 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
     from rankwise._tables import Table
 
     console = Console(highlight=False)
-    console.print(f"[bold]League[/bold] on {len(found.queries):,} test queries, 95% intervals over queries")
-    league = _league(found)
-    console.print(Table({**league, "seconds": [f"{one:.1f}" for one in league["seconds"]]}).rich())
-    console.print(f"+ and -: better and worse than {found.baseline} (paired randomisation test, Holm's correction)\n")
+    console.print(f"[bold]Results[/bold] on {len(found.queries):,} test queries, 95% intervals over queries")
+    results = _results(found)
+    console.print(Table({**results, "seconds": [f"{seconds:.1f}" for seconds in results["seconds"]]}).rich())
+    console.print(f"+ and -: better and worse than {found.baseline} (paired randomization test, Holm's correction)\n")
     winner, certificate = demonstration.winner(found), demonstration.certificate(found)
     console.print(f"[bold]Certificate[/bold] of {winner}, the winner on the validation part")
     console.print(in_shell(certificate.summary()), markup=False)

@@ -26,7 +26,7 @@ def doctor(
         ),
     ] = False,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="With --workloads: run this one alone; can be repeated.")
+        list[str] | None, typer.Option("--only", help="With --workloads: run only this one; may be repeated.")
     ] = None,
     as_json: reading.JsonOption = False,
 ) -> None:
@@ -103,7 +103,7 @@ def _run(only: list[str] | None) -> dict[str, Any]:
     every = workloads()
     for name in only or ():
         if name not in every:
-            raise RankwiseError(f"there is no workload {name!r:.60}: the workloads are {', '.join(every)}")
+            raise RankwiseError(f"--only must be one of {', '.join(every)}, got {name!r:.60}")
     for name in track(only or list(every), "workloads"):
         every[name]()
     counts = Counter(one.source for one in compile_log.record)

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.tables import read_for
 from rankwise.errors import RankwiseError
 
 
@@ -60,11 +59,11 @@ def evaluate(
     from rankwise.measures.conventions import settle
 
     reading.refuse_two_formats(as_json, as_what)
-    settle(measure, like, rel)  # a misspelt measure is an error before anything is read
+    settle(measure, like, rel)  # a misspelled measure is an error before anything is read
     results: dict[str, Any] = {}
     rankings = [*(scores or ()), *(model or ())]
     if not rankings:
-        raise RankwiseError("evaluate takes files of scores, or --model with a saved ranker: found neither")
+        raise RankwiseError("evaluate requires files of scores, or --model with a saved ranker")
     rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_saved(path)}
     # a ranker with a FeatureBuilder reads a table in its own way; the others share the queries that are read once
     built = {path: ranker for path, ranker in rankers.items() if hasattr(ranker, "features_")}
@@ -72,14 +71,14 @@ def evaluate(
         reads = reading.for_rankers(reads, [ranker for path, ranker in rankers.items() if path not in built])
     opened: dict[str, Any] = {}
     if built and len(built) == len(rankers) < len(rankings):  # scores need ids and labels alone
-        opened["queries"] = read_for(next(iter(built.values())), judged, reads)
+        opened["queries"] = reading.read_for(next(iter(built.values())), judged, reads)
     for path in track(rankings, "evaluating", enabled=None if not reading.is_parts(judged) else False):
         values: Any
         if path in rankers and reading.is_parts(judged):  # scored and measured block by block
             queries = opened["queries"] = opened.get("queries") or reading.read_queries_or_parts(judged, reads)
             values = rankers[path]
         elif path in built:
-            queries = read_for(built[path], judged, reads)
+            queries = reading.read_for(built[path], judged, reads)
             values = built[path]
         elif path in rankers:
             queries = opened["queries"] = opened.get("queries") or reading.read_queries(judged, reads)
@@ -149,5 +148,5 @@ def _show(
     if tests is not None:
         first = next(iter(results))
         shown = ("measure", "ranker", "difference", "low", "high", "p_corrected", "wins", "losses")
-        about = f"Paired tests against {first} (Fisher's randomisation, p with Holm's correction)"
+        about = f"Paired tests against {first} (Fisher's randomization test, p with Holm's correction)"
         show(about, Table({column: tests[column] for column in shown}))

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.tables import raw_table_for, read_for
 from rankwise.errors import RankwiseError
 from rankwise.io.sources import plain_number
 
@@ -24,7 +23,7 @@ def export(
     ],
     to: Annotated[str | None, typer.Option("--to", "-t", help="The target; without it the targets are listed.")] = None,
     sample: Annotated[
-        Path | None, typer.Option(help="Queries with raw features to compare the engine's arithmetic on.")
+        Path | None, typer.Option(help="Queries with raw features, on which the engine's scores are compared.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--out", "-o", help="A file, or a folder for several (default: print the model).")
@@ -34,12 +33,15 @@ def export(
         str | None,
         typer.Option(
             "--features",
-            help="Names of the features (or columns) in the engine, separated by commas; built: it gets the features "
-            "that the model makes of its columns.",
+            help="Names of the features (or columns) in the engine, separated by commas; built: the engine "
+            "receives the features that the model makes from its columns.",
         ),
     ] = None,
     shift: Annotated[
-        str, typer.Option(help="Constant added to every score; sample: lifts the scores of the sample to 0 or more.")
+        str,
+        typer.Option(
+            help="Constant added to every score; sample: the smallest that makes the scores of the sample non-negative."
+        ),
     ] = "0",
     option: Annotated[
         list[str] | None, typer.Option("--option", help="An option of the target, such as store=shop; may be repeated.")
@@ -59,7 +61,7 @@ def export(
         return
     built = names is not None and names.strip() == "built"
     listed = None if names is None or built else [name.strip() for name in names.split(",")]
-    ranker = _opened(model, listed)
+    ranker = _open(model, listed)
     if to.lower() == "rankwise":
         _save(ranker, output)
         return
@@ -87,21 +89,21 @@ def export(
 
 def _sample(ranker: Any, path: Path, reads: dict[str, Any]) -> Any:
     """Read queries to compare scores on; a raw table for a model that makes its features of one."""
-    table = raw_table_for(ranker, path)
+    table = reading.raw_table_for(ranker, path)
     if table is not None:
         builder = ranker.features_.as_fitted()
         ranker.record_ = replace(ranker.record_, builder=builder)
         builder.roles_ = {**builder.roles_, **{role: reads[role] for role in builder.roles_ if role in reads}}
         return table
     if hasattr(ranker, "features_"):
-        return read_for(ranker, path, reads, judged=False)
+        return reading.read_for(ranker, path, reads, judged=False)
     return reading.read_queries(path, reading.keeping_missing(reads, [ranker]))
 
 
-def _opened(path: Path, names: list[str] | None) -> Any:
+def _open(path: Path, names: list[str] | None) -> Any:
     """Read a saved ranker, or the model of another tool, whose file has no feature names."""
     if not path.exists():
-        raise RankwiseError(f"{path} does not exist: expected a saved ranker, or a model of another tool")
+        raise RankwiseError(f"{path} does not exist: expected a saved ranker or a model of another tool")
     if reading.is_saved(path):
         return reading.load_ranker(path)
     from rankwise import read_model
@@ -112,7 +114,7 @@ def _opened(path: Path, names: list[str] | None) -> Any:
 def _save(ranker: Any, output: Path | None) -> None:
     """Save a model of another tool as a rankwise file."""
     if output is None:
-        raise RankwiseError("a rankwise file is no text: give --out")
+        raise RankwiseError("--to rankwise requires --out FILE")
     ranker.save(output)
     print(f"{output}: {ranker.name}, {ranker.n_features_in_:,} features")
 
@@ -123,7 +125,7 @@ def _number(text: str) -> Any:
         return text
     value = plain_number(text)
     if value is None:
-        raise RankwiseError(f"--shift is a number or 'sample': found {text!r:.40}")
+        raise RankwiseError(f"--shift must be a number or 'sample', got {text!r:.40}")
     return value
 
 
@@ -131,7 +133,7 @@ def _option(text: str) -> tuple[str, Any]:
     """Parse ``--option NAME=VALUE``."""
     name, mark, value = text.partition("=")
     if not mark:
-        raise RankwiseError(f"--option is NAME=VALUE: found {text!r:.40}")
+        raise RankwiseError(f"--option must be NAME=VALUE, got {text!r:.40}")
     value = value.strip()
     return name.strip(), int(value) if re.fullmatch("[0-9]{1,18}", value) else value
 

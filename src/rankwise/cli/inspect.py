@@ -13,9 +13,7 @@ import typer
 
 from rankwise._diagnose.findings import Diagnosis, Finding
 from rankwise.cli import reading
-from rankwise.cli.column_roles import candidates, owners
-from rankwise.cli.columns_file import read_columns_file, write_columns_file
-from rankwise.cli.tables import MIXED, mostly_numbers
+from rankwise.cli.columns import candidates, owners, read_columns_file, write_columns_file
 from rankwise.cli.wording import in_shell
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import plural
@@ -35,7 +33,7 @@ def inspect(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Judged queries in any format (- is standard input), folders of parts; further ones are other splits."
+            help="Judged queries in any format (- is standard input), folders of parts; further files are other splits."
         ),
     ],
     per_feature: Annotated[
@@ -52,8 +50,8 @@ def inspect(
     """Describe judged queries, find problems in them, and print the command that trains on them.
 
     Shows sizes and labels, and finds useless or unscaled features, leaks, degenerate queries, duplicates, and queries
-    that two splits share. Of a table it finds the columns of ids and labels by name and values, and shows what is done
-    with texts, categories, dates, gaps, identifiers and constants. Of a folder of parts, it compares all checksums.
+    that two splits share. In a table, the columns of ids and labels are found by name and values, and the treatment of
+    texts, categories, dates, gaps, identifiers and constants is shown. In folders of parts, all checksums are verified.
 
     Example: rankwise inspect train.txt vali.txt test.txt
 
@@ -153,7 +151,7 @@ def _look_at(path: Path, reads: dict[str, Any]) -> Look:
     from rankwise.features.judged import new_builder, open_table, plain_numbers
 
     if reading.is_parts(path):
-        return Look(_verified(path), reads, [])
+        return Look(_open_verified(path), reads, [])
     told = any(kind != "number" for kind in reads.get("kinds", {}).values())
     table = open_table(path) if told else None
     findings: list[Finding] = []
@@ -165,19 +163,19 @@ def _look_at(path: Path, reads: dict[str, Any]) -> Look:
             if table is None:
                 raise
             try:
-                reads, findings = _settled(table, reads)
+                reads, findings = _settle_roles(table, reads)
             except DataError:
                 raise error from None  # which names the line, too
         if plain_numbers(table, reads):
             return Look(reading.read_queries(path, reads), reads, findings, table)
     else:
-        reads, findings = _settled(table, reads)
+        reads, findings = _settle_roles(table, reads)
     builder = new_builder({**reads, "missing": "error"})
     queries = builder.fit_transform(table)
     return Look(queries, reads, [*findings, *_about_numbers(table, builder)], table, builder)
 
 
-def _verified(path: Path) -> "Parts":
+def _open_verified(path: Path) -> "Parts":
     """A data set in parts, after all of its files were compared with their checksums."""
     from rankwise.queries.parts.parts import Parts
 
@@ -188,32 +186,32 @@ def _verified(path: Path) -> "Parts":
 
 def _about_numbers(table: "RawTable", builder: "FeatureBuilder") -> list[Finding]:
     """The finding about columns of numbers with some texts among them."""
-    found = mostly_numbers(table, builder)
+    found = reading.mostly_numbers(table, builder)
     if not found:
         return []
-    what = f"{plural(len(found), 'column')} {MIXED}"
-    advice = "mend the texts; or the kind number in --columns takes them as gaps"
+    what = f"{plural(len(found), 'column')} {reading.MIXED}"
+    advice = "correct the texts; or kind number in --columns treats them as missing"
     return [Finding.of("problem", what, found.values(), advice, found)]
 
 
 def _read_other(path: Path, first: Look) -> "Queries | Parts":
     """Read another split as the first file was read."""
     if reading.is_parts(path):
-        return _verified(path)
+        return _open_verified(path)
     if first.builder is None:
         return reading.read_queries(path, first.reads)
     from rankwise.features.judged import open_table
 
     table = open_table(path)
     if table is None:
-        raise DataError(f"{path} is not a table, and the first file is one with columns of several kinds")
+        raise DataError(f"{path} must be a table, as the first file is one with columns of several kinds")
     try:
         return first.builder.transform(table)
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
 
 
-def _settled(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
+def _settle_roles(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
     """The options with columns that are there, and findings about those that were not."""
     known = reading.with_defaults(reads)
     settled, findings = dict(reads), []
@@ -225,14 +223,13 @@ def _settled(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], 
             continue  # data without labels
         if name not in table.names:
             if role in reads:
-                raise DataError(f"there is no column {name!r}: give {role}='its name'")
+                raise DataError(f"there is no column {name!r}: pass {role}='its name'")
             found = candidates(table, role, taken, owner)
             if role != "docid" or found:
                 findings.append(_about_role(role, str(name), [f"{one.name} ({one.why})" for one in found]))
             if not found and role == "qid":
                 raise DataError(
-                    f"there is no column {name!r} of query ids, and no other one repeats its values as query ids do: "
-                    "give qid='its name'"
+                    f"there is no column {name!r} of query ids, and no other column looks like one: pass qid='its name'"
                 )
             name = settled[role] = found[0].name if found else None
         if name is not None:
@@ -247,11 +244,11 @@ def _settled(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], 
 
 def _about_role(role: str, name: str, found: list[str]) -> Finding:
     """The finding about a role whose column is not there."""
-    what = f"no column is called {name!r}, which would hold the {_TITLES[role]}"
+    what = f"there is no column {name!r} for the {_TITLES[role]}"
     if not found:
-        return Finding.of("problem", what, (), f"give {role}='its name': no column has values like {_TITLES[role]}")
+        return Finding.of("problem", what, (), f"pass {role}='its name': no column looks like {_TITLES[role]}")
     severity: Any = "note" if role == "docid" else "problem"
-    advice = f"the first of these is taken here and in the command; if it is another one, give {role}='its name'"
+    advice = f"the first of these is used here and in the command; for another column, pass {role}='its name'"
     return Finding.of(severity, what, found[:_SHOWN], advice)
 
 
@@ -270,14 +267,16 @@ def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, An
         reads = {**reads, "grades": grades}
         listed = ",".join(f"{word}={grade:g}" for word, grade in grades.items())
         what = f"the labels in {name!r} are words"
-        advice = "the command gives them grades in this order: check it, and change --labels"
+        advice = "the command assigns grades in this order: check it, and change --labels if needed"
         findings.append(Finding.of("problem", what, [listed], advice))
         labels = labels_of(table, name, grades)
     unjudged = 0 if labels is None else int((~(labels >= 0)).sum())
     if 0 < unjudged < table.n_rows and reads["unjudged"] == "error":
         reads = {**reads, "unjudged": "drop"}
         what = f"{plural(unjudged, 'row has', 'rows have')} no label, or a negative one, in {name!r}"
-        findings.append(Finding.of("problem", what, (), "unjudged='drop' leaves them out, unjudged='zero' is label 0"))
+        findings.append(
+            Finding.of("problem", what, (), "unjudged='drop' leaves them out, unjudged='zero' labels them 0")
+        )
     return reads, findings
 
 
@@ -345,22 +344,24 @@ def _write_look(target: Path, path: Path, look: Look, left_out: list[str]) -> No
 
     table = look.table or open_table(path)
     if table is None:
-        raise DataError(f"{path} is not a table, so it has no columns to write")
+        raise DataError(f"--write-columns requires a table, got {path}")
     roles = {**reading.with_defaults(look.reads)}
     if roles.get("docid") is None and "docid" in table.names:
         roles["docid"] = "docid"
     ignored = roles.get("ignore", ())
     if look.builder is not None:
-        kinds = [(row["column"], *_asked({**row, "reason": in_shell(row["reason"])})) for row in look.builder.plan_]
+        kinds = [
+            (row["column"], *_kind_and_remark({**row, "reason": in_shell(row["reason"])})) for row in look.builder.plan_
+        ]
     else:
         names = [name for name in table.names if name not in (roles["qid"], roles["label"], roles.get("docid"))]
-        kinds = [(name, "ignore", "as told") if name in ignored else (name, "number", "numbers") for name in names]
-    problem = "a problem: see what rankwise inspect says of it"
+        kinds = [(name, "ignore", "as requested") if name in ignored else (name, "number", "numbers") for name in names]
+    problem = "a problem: see the output of rankwise inspect"
     kinds = [(name, "ignore", problem) if name in left_out else (name, kind, why) for name, kind, why in kinds]
     write_columns_file(target, path.name, roles, kinds)
 
 
-def _asked(row: dict[str, Any]) -> tuple[str, str]:
+def _kind_and_remark(row: dict[str, Any]) -> tuple[str, str]:
     """(kind for the file, remark) of a column."""
     from rankwise.features.columns import LEFT_OUT
 

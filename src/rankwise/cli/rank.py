@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.rank_output import Form, Ranked, form_of, opened
-from rankwise.cli.tables import raw_table_for
+from rankwise.cli.rank_output import Form, Ranked, form_of, open_output
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries.checks import Missing
 
@@ -48,12 +47,12 @@ def rank(
         Path | None, typer.Option("--out", "-o", help="The file to write (default: standard output).")
     ] = None,
     to: Annotated[
-        Form | None, typer.Option("--to", help="Output format (default: by the ending of --out, else csv).")
+        Form | None, typer.Option("--to", help="Output format (default: by the suffix of --out, else csv).")
     ] = None,
     top: Annotated[int | None, typer.Option("--top", min=1, help="Only the best K documents of every query.")] = None,
     tag: Annotated[str, typer.Option("--tag", help="Name of the run in a TREC run.")] = "rankwise",
     unsorted: Annotated[
-        bool, typer.Option("--unsorted", help="Rows of a query are not together: read the whole file at once.")
+        bool, typer.Option("--unsorted", help="The rows of a query are not together: read the whole file at once.")
     ] = False,
     features: Annotated[
         int | None, typer.Option("--features", min=1, help="Number of features of a text that leaves out zeros.")
@@ -75,7 +74,7 @@ def rank(
 
     Whole queries are read, ranked and written in blocks, so a file may be larger than memory. Equal scores keep the
     order of the input. Columns of a table are found by the names of the features or columns that the ranker was trained
-    on; a table of which features have to be made is read as a whole.
+    on; a table whose features have to be built is read as a whole.
 
     Example: rankwise rank model.rankwise test.txt --top 10
 
@@ -87,11 +86,11 @@ def rank(
 
     form = form_of(out, to, as_json)
     if not reading.is_saved(model):
-        found = "is no saved ranker" if model.is_file() else "does not exist"
-        raise DataError(f"{model} {found}: the model comes first, then the queries")
+        problem = "is not a saved ranker" if model.is_file() else "does not exist"
+        raise DataError(f"{model} {problem}: the model comes first, then the queries")
     ranker = reading.load_ranker(model)
     if top is not None and form == "scores":
-        raise RankwiseError("--to scores writes a score for every document: leave out --top")
+        raise RankwiseError("--to scores writes a score for every document, so --top does not apply")
     task = RankingTask(
         ranker,
         model,
@@ -112,8 +111,8 @@ def rank(
         opened_parts = Parts(data)
         size = opened_parts.n_documents * opened_parts.n_features * opened_parts.dtype.itemsize
     n_queries = n_documents = 0
-    with progress("ranking", size, enabled=out is not None) as bar, opened(out, form, tag, top) as target:
-        for block in ranked_blocks(task, bar.advance):
+    with progress("ranking", size, enabled=out is not None) as bar, open_output(out, form, tag, top) as target:
+        for block in rank_blocks(task, bar.advance):
             target.write(block)
             n_queries += len(block.queries)
             n_documents += block.queries.n_documents
@@ -164,7 +163,7 @@ class RankingTask:
         return self.ranker._names()
 
 
-def ranked_blocks(task: RankingTask, on_read: OnRead) -> Iterator[Ranked]:
+def rank_blocks(task: RankingTask, on_read: OnRead) -> Iterator[Ranked]:
     """Yield blocks of whole queries with the scores of their documents."""
     before = 0
     for queries in _one_ahead(_blocks(task, on_read)):
@@ -192,16 +191,16 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
 
     data = task.data
     if reading.is_parts(data):
-        yield from part_blocks(data, on_read)
+        yield from read_part_blocks(data, on_read)
         return
-    table = raw_table_for(task.ranker, data)
+    table = reading.raw_table_for(task.ranker, data)
     if table is not None:  # features are made of the whole table at once
         yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
         on_read(os.path.getsize(data))
     elif is_arrow(str(data)):
         yield from _table(task, data, on_read)
     elif reading.is_saved(data):
-        yield from stored_blocks(data, on_read)
+        yield from read_stored_blocks(data, on_read)
     else:
         with peeked(data, on_read) as source:
             if not source.is_table:
@@ -213,7 +212,7 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
                 yield from _table(task, source, on_read)
 
 
-def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
+def read_stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
     """Read the blocks of a .rankwise file, which is mapped into memory."""
     from rankwise._kernels.parallel import query_chunks
     from rankwise.queries.stored import load_queries
@@ -224,7 +223,7 @@ def stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
         on_read(size * (last - first) // len(queries))
 
 
-def part_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
+def read_part_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
     """Read the blocks of a data set in parts."""
     from rankwise._kernels.parallel import query_chunks
     from rankwise.queries.parts.parts import Parts
@@ -248,7 +247,7 @@ def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> I
     try:
         yield from iter_table(source, roles, rows=rows, missing=task.missing, on_read=on_read)
     except DataError as error:
-        raise DataError(str(error).replace("read the file as a whole", "give --unsorted")) from error
+        raise DataError(str(error).replace("read the file as a whole", "add --unsorted")) from error
 
 
 def _text(task: RankingTask, source: "ByteStream") -> Iterator["Queries"]:
@@ -271,7 +270,9 @@ def _text(task: RankingTask, source: "ByteStream") -> Iterator["Queries"]:
 def _check_text(task: RankingTask, source: "ByteStream", width: int) -> None:
     """Compare the feature ids in the first lines of a text with the features of the ranker."""
     if task.features is not None and task.features != width:
-        raise DataError(f"{task.ranker.name} has learned from {width} features: found --features {task.features}")
+        raise DataError(
+            f"--features must be {width}, the number that {task.ranker.name} was trained on, got {task.features}"
+        )
     lines = source.head.split(b"\n")
     ids = [int(found) for line in lines[: max(1, len(lines) - 1)] for found in _IDS.findall(line.partition(b"#")[0])]
     if not ids:
@@ -280,14 +281,14 @@ def _check_text(task: RankingTask, source: "ByteStream", width: int) -> None:
     found = max(ids) - base + 1
     if found > width:
         raise DataError(
-            f"{source.name} has {found} features, and {task.ranker.name} has learned from {width}: "
-            f"{_span(width + base, max(ids))} {'is' if found == width + 1 else 'are'} unknown to it"
+            f"{source.name} must have {width} features, as {task.ranker.name} was trained on, got {found}: "
+            f"{_span(width + base, max(ids))} {'is' if found == width + 1 else 'are'} unknown"
         )
     if found < width and task.features is None:
         raise DataError(
-            f"{source.name} has {found} features in its first lines, and {task.ranker.name} has learned from {width}: "
-            f"{_span(max(ids) + 1, width + base - 1)} {'is' if found == width - 1 else 'are'} missing (if they are 0 "
-            f"there and left out, give --features {width})"
+            f"{source.name} must have {width} features, as {task.ranker.name} was trained on, got {found} in its first "
+            f"lines: {_span(max(ids) + 1, width + base - 1)} {'is' if found == width - 1 else 'are'} missing (if "
+            f"zeros are left out, add --features {width})"
         )
 
 
@@ -304,11 +305,12 @@ def _check_features(task: RankingTask, queries: "Queries") -> None:
         if lacking:
             more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
             raise DataError(
-                f"{task.data} lacks {', '.join(map(repr, lacking[:_SHOWN]))}{more}, which {task.ranker.name} has "
-                "learned from"
+                f"{task.data} lacks {', '.join(map(repr, lacking[:_SHOWN]))}{more}, which {task.ranker.name} was "
+                "trained on"
             )
     elif queries.n_features != width:
         names = "" if queries.feature_names is None else f" ({', '.join(queries.feature_names[:_SHOWN])} ...)"
         raise DataError(
-            f"{task.data} has {queries.n_features} features{names}, and {task.ranker.name} has learned from {width}"
+            f"{task.data} must have {width} features, as {task.ranker.name} was trained on, got "
+            f"{queries.n_features}{names}"
         )

@@ -1,8 +1,8 @@
 """Writers of ranked documents: CSV, TSV, TREC run, plain scores, JSON lines or parquet.
 
-:func:`opened` opens the writer of a format on a file or on standard output, and blocks of queries (:class:`Ranked`) are
-written as they come. The lines of text formats are made by compiled code without the interpreter lock, so the next
-block is read meanwhile.
+:func:`open_output` opens the writer of a format on a file or on standard output, and blocks of queries
+(:class:`Ranked`) are written as they come. Compiled code without the interpreter lock makes the lines of text formats,
+so the next block is read meanwhile.
 """
 
 import csv
@@ -79,13 +79,13 @@ def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
     ending = "" if out is None else Path(out.name.removesuffix(".gz")).suffix.lower()
     if as_json and out is None:
         if to not in (None, "jsonl"):
-            raise RankwiseError(f"--json and --to {to} contradict each other: leave one out")
+            raise RankwiseError(f"--json and --to {to} cannot be combined")
         return "jsonl"
     form = to or (_ENDINGS.get(ending) if out is not None else "csv")
     if form is None:
-        raise RankwiseError(f"{out} does not say what to write: end its name in {', '.join(_ENDINGS)}, or give --to")
+        raise RankwiseError(f"the suffix of {out} must be one of {', '.join(_ENDINGS)}, or pass --to FORMAT")
     if form == "parquet" and out is None:
-        raise RankwiseError("parquet is written to a file: give --out")
+        raise RankwiseError("--to parquet requires --out FILE")
     return form
 
 
@@ -98,18 +98,18 @@ class Order(NamedTuple):
     score: list[float]
 
 
-def ranked(block: Ranked, top: int | None) -> Order:
+def rank_documents(block: Ranked, top: int | None) -> Order:
     """The documents of a block in ranked order; documents without ids are named by their row in the input."""
     queries, scores, _ = block
-    rows, query, place = placed(block, top)
+    rows, query, place = order_rows(block, top)
     names = queries.names()
     docid: list[Any] = (
-        numbers_of(block, False)[rows].tolist() if queries.docid is None else _decoded(queries.docid[rows])
+        numbers_of(block, False)[rows].tolist() if queries.docid is None else _decode(queries.docid[rows])
     )
     return Order([names[number] for number in query.tolist()], docid, (place + 1).tolist(), scores[rows].tolist())
 
 
-def _decoded(texts: "StringColumn") -> list[str]:
+def _decode(texts: "StringColumn") -> list[str]:
     """The texts one by one; where all are ASCII they are cut from one string, which is three times as fast."""
     try:
         whole = texts.data.tobytes().decode("ascii")
@@ -154,7 +154,7 @@ class _Delimited(Output):
             self._begun = True
         mark = self._delimiter
         if _holds(block, mark, '"', "\n", "\r"):
-            self._writer.writerows(zip(*ranked(block, self.top), strict=True))
+            self._writer.writerows(zip(*rank_documents(block, self.top), strict=True))
         else:  # the same text, without Python objects for every document
             self.file.write(lines(block, self.top, (mark, mark, mark, "\n")))
 
@@ -170,7 +170,7 @@ class _JsonLines(Output):
     """One JSON object per document."""
 
     def write(self, block: Ranked) -> None:
-        rows = zip(*ranked(block, self.top), strict=True)
+        rows = zip(*rank_documents(block, self.top), strict=True)
         self.file.write("".join([json.dumps(dict(zip(COLUMNS, row, strict=True))) + "\n" for row in rows]))
 
 
@@ -224,14 +224,12 @@ class _Parquet:
         self._top = top
 
     def write(self, block: Ranked) -> None:
-        order = ranked(block, self._top)
+        order = rank_documents(block, self._top)
         columns = [list(map(str, order.qid)), list(map(str, order.docid)), order.rank, order.score]
         try:
             table = self._arrow.table(columns, schema=self._schema)
         except UnicodeEncodeError as error:
-            raise DataError(
-                f"the id {error.object!r:.60} cannot go into a parquet file: it holds bytes that are not UTF-8"
-            ) from error
+            raise DataError(f"ids in a parquet file must be UTF-8, got {error.object!r:.60}") from error
         self._writer.write_table(table)
 
     def close(self) -> None:
@@ -239,7 +237,7 @@ class _Parquet:
 
 
 @contextmanager
-def opened(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[Any]:
+def open_output(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[Any]:
     """Context manager: open the writer, on standard output or on a file that is renamed at the end.
 
     Parameters
@@ -297,9 +295,7 @@ def _word(value: Any, what: str) -> str:
     """Raise an error for a text that is not a single word."""
     word = str(value)
     if word.split() != [word]:
-        raise DataError(
-            f"the {what} {value!r} cannot be written: fields of a TREC line are not empty and hold no blanks"
-        )
+        raise DataError(f"the {what} of a TREC run must be non-empty and without blanks, got {value!r}")
     return word
 
 
@@ -314,7 +310,7 @@ class Placed(NamedTuple):
     place: Places
 
 
-def placed(block: Ranked, top: int | None) -> Placed:
+def order_rows(block: Ranked, top: int | None) -> Placed:
     """The documents of a block in ranked order; equal scores keep the order of the input."""
     queries, scores, _ = block
     owner = queries.query_of_row
@@ -357,7 +353,7 @@ def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_
     from rankwise.queries.string_column import StringColumn
 
     queries, scores, _ = block
-    rows, query, place = placed(block, top)
+    rows, query, place = order_rows(block, top)
     ids, no_ids = StringColumn.of(queries.names()), StringColumn._trusted(np.empty(0, np.uint8), np.empty(0, np.int64))
     documents = no_ids if queries.docid is None else queries.docid
     called = rows if queries.docid is not None else numbers_of(block, by_place)[rows]

@@ -1,28 +1,36 @@
 """Options that several commands share, and the way from the files that a user names to data.
 
-Every option that more than one command takes is declared here once, as an annotated type. :func:`with_options` adds
+Every option that more than one command takes is declared here once, as an annotated type. ``with_options`` adds
 those that say how files are read to a command, which then receives their meaning as one dictionary, ``reads``. The
 functions below take that dictionary: :func:`read_queries` reads judged queries from any format, :func:`read_scored`
 reads judged queries together with a file of scores, and :func:`load_ranker` opens a saved ranker.
+
+Tables whose columns are not all plain numbers become queries by a FeatureBuilder. :func:`build_parts` splits such a
+table and fits the builder on its training part only, :func:`read_built` fits it on all of it. :func:`read_for` reads
+any file for a saved ranker: one that has a builder takes tables as they are, by the columns that it remembers.
 """
 
 import csv
 import os
 from collections.abc import Callable, Iterable
 from functools import wraps
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from rankwise.cli import wording
-from rankwise.errors import DataError, RankwiseError
+from rankwise.cli.columns import is_called_id, read_columns_file
+from rankwise.errors import DataError, RankwiseError, warn
 from rankwise.io.sources import plain_number
 from rankwise.measures._base import Empty, Ties
-from rankwise.queries.checks import Missing
+from rankwise.queries.checks import Missing, plural
 
 if TYPE_CHECKING:
+    from rankwise.features.builder import FeatureBuilder
+    from rankwise.features.table import RawTable
     from rankwise.queries.parts.parts import Parts
     from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
@@ -93,13 +101,13 @@ JudgementsOption = Annotated[
     Path | None,
     typer.Option(
         "--judgements",
-        help="Judgements (qrels) of the documents in a JSON log of features, as Elasticsearch LTR writes it.",
+        help="Judgments (qrels) of the documents in a JSON log of features, as Elasticsearch LTR writes it.",
         rich_help_panel=_VALUES,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Format = Literal["text", "markdown", "latex"]
-FormatOption = Annotated[Format, typer.Option("--format", help="Print tables as text, or for a page or a paper.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices.")]
 MeasuresOption = Annotated[
     list[str],
@@ -111,7 +119,7 @@ MeasuresOption = Annotated[
     ),
 ]
 LikeOption = Annotated[
-    str | None, typer.Option(help="Follow another tool exactly: letor, trec_eval, sklearn, lightgbm, ...")
+    str | None, typer.Option(help="Match another tool exactly: letor, trec_eval, sklearn, lightgbm ...")
 ]
 TiesOption = Annotated[Ties | None, typer.Option(help="Order of equal scores (default: expected, or the tool's).")]
 EmptyOption = Annotated[
@@ -120,20 +128,26 @@ EmptyOption = Annotated[
 RelOption = Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")]
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the parameters of :func:`options` to a command, which receives their result as ``reads``."""
+def share(options: Callable[..., Any], name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a decorator that adds the parameters of ``options`` to a command, which receives its result as ``name``."""
     shared = signature(options).parameters
-    own = [one for name, one in signature(command).parameters.items() if name != "reads"]
 
-    @wraps(command)
-    def called(**given: Any) -> None:
-        reads = options(**{name: given.pop(name) for name in shared})
-        command(**given, reads=reads)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = [one for one in signature(command).parameters.values() if one.name != name]
+        # keyword-only ones are for another such decorator; required ones come before those with a default
+        parameters = sorted([*own, *shared.values()], key=lambda one: (one.kind, one.default is not Parameter.empty))
 
-    # typer reads the signature and the annotations to find the options
-    called.__signature__ = Signature([*own, *shared.values()])  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in (*own, *shared.values())}
-    return called
+        @wraps(command)
+        def run(**values: Any) -> None:
+            result = options(**{one: values.pop(one) for one in shared})
+            command(**values, **{name: result})
+
+        # typer reads the signature and the annotations to find the options
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return decorate
 
 
 def options(
@@ -155,6 +169,9 @@ def options(
     return found | of_columns(qid, label, docid, ignore, None if grades is None else as_grades(grades), columns)
 
 
+with_options = share(options, "reads")
+
+
 def of_columns(
     qid: str | None,
     label: str | None,
@@ -164,8 +181,6 @@ def of_columns(
     columns: Path | None,
 ) -> dict[str, Any]:
     """What the user says about columns: the options, before the file of ``--columns``; an empty label is none."""
-    from rankwise.cli.columns_file import read_columns_file
-
     found = {} if columns is None else read_columns_file(columns)
     given: dict[str, Any] = {"qid": qid, "docid": docid, "ignore": [*found.get("ignore", ()), *as_names(ignore or [])]}
     given |= {"grades": grades, "columns": columns}
@@ -214,7 +229,7 @@ def as_grades(text: str) -> dict[str, float]:
         word, equals, grade = pair.rpartition("=")
         value = plain_number(grade.strip())
         if value is None or not equals or not word.strip():
-            raise RankwiseError(f"--labels takes WORD=GRADE pairs, such as bad=0,good=1: found {pair!r:.60}")
+            raise RankwiseError(f"--labels must be WORD=GRADE pairs, such as bad=0,good=1, got {pair!r:.60}")
         found[word.strip()] = value
     return found
 
@@ -233,7 +248,7 @@ def load_ranker(path: Path) -> "Ranker":
 
     ranker = load(path)
     if not isinstance(ranker, Ranker):
-        raise DataError(f"{path} holds {type(ranker).__name__}: expected a saved ranker")
+        raise DataError(f"{path} must be a saved ranker, got {type(ranker).__name__}")
     return ranker
 
 
@@ -251,7 +266,7 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     kind = "text" if os.fspath(path) == "-" else kind_of(path)
     is_log = kind == "json"
     if "judgements" in reads and not is_log and (os.fspath(path) == "-" or path.exists()):
-        raise DataError(f"--judgements belongs to a JSON log of features: {path} is none")
+        raise DataError(f"--judgements requires a JSON log of features, got {path}")
     # standard input, pipes and devices can be read only once
     if os.fspath(path) == "-" or (path.exists() and not path.is_file()):
         with peeked(path) as source:
@@ -284,9 +299,7 @@ def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:
     named = [option for name, option in _NAME_COLUMNS.items() if name in reads]
     if named and (os.fspath(path) == "-" or path.exists()):
         given = ", ".join(named)
-        raise DataError(
-            f"{given}: only tables (CSV, JSON lines, parquet, Arrow) have columns to name, and {path} is none"
-        )
+        raise DataError(f"{given}: only tables (CSV, JSON lines, parquet, Arrow) have columns to name, got {path}")
     return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgements")}
 
 
@@ -313,7 +326,7 @@ def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[
 def refuse_two_formats(as_json: bool, as_what: Format) -> None:
     """Raise an error where both --json and --format are given."""
     if as_json and as_what != "text":
-        raise RankwiseError(f"--json and --format {as_what} are two formats: give one of them")
+        raise RankwiseError(f"--json and --format {as_what} cannot be combined")
 
 
 def refuse_folders(path: Path) -> None:
@@ -322,5 +335,181 @@ def refuse_folders(path: Path) -> None:
         inside = sorted(one.name for one in path.iterdir() if one.is_file())
         held = f", such as {path / inside[0]}" if inside else ""
         if is_parts(path):
-            raise RankwiseError(f"{path} is a data set in parts, which this command does not take: give a file")
-        raise RankwiseError(f"{path} is a folder: give a file{held} (compare takes a folder of folds)")
+            raise RankwiseError(f"{path} is a data set in parts, which this command does not accept: pass a file")
+        raise RankwiseError(f"{path} is a folder: pass a file{held} (compare takes a folder of folds)")
+
+
+# --------------------------------------------------------------------------------------- tables with a FeatureBuilder
+
+_OF_TEXTS = ("category", "text", "identifier", "other")  # kinds of columns that are not read as numbers
+MIXED = "with mostly, but not only, numbers: not treated as numeric"
+Divided = tuple["Queries", "Queries | None", "Queries | None"]
+
+
+def read_or_open(path: Path, reads: dict[str, Any]) -> "Queries | RawTable":
+    """Read queries, or open a table of which a FeatureBuilder has to make them."""
+    from rankwise.features import judged
+
+    return judged.read_or_open(path, reads, lambda: read_queries(path, reads))
+
+
+def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> dict[str, str]:
+    """Columns that the builder takes for texts though most of their values are numbers, with a text that is none.
+
+    Parameters
+    ----------
+    table : RawTable
+        The training table.
+    builder : FeatureBuilder
+        The builder that was fitted on it.
+
+    Returns
+    -------
+    dict of str to str
+        The columns, each with an example.
+    """
+    from rankwise.features.texts import number_of
+
+    found = {}
+    for row in builder.plan_:
+        column = table.column(row["column"])
+        if row["kind"] not in _OF_TEXTS or column.stored != "text" or is_called_id(column.name):
+            continue
+        texts = [text for text in column.values.tolist() if text is not None]
+        odd = [text for text in texts if number_of(text, column.decimal) is None]
+        if odd and 2 * len(odd) < len(texts):
+            found[column.name] = f"{column.name} ({odd[0]!r:.40} and {len(odd) - 1:,} more of {len(texts):,})"
+    return found
+
+
+def build_parts(
+    data: Path, table: "RawTable", validation: Path | None, share: float, seed: int, reads: dict[str, Any]
+) -> Divided:
+    """Divide a table by query, fit a FeatureBuilder on the training part, and apply it to the other one.
+
+    Parameters
+    ----------
+    data : Path
+        The file, for messages.
+    table : RawTable
+        Its table.
+    validation : Path or None
+        A second file for model selection; nothing is held out then.
+    share : float
+        The share of queries that is held out.
+    seed : int
+        Seed of the division.
+    reads : dict
+        What the options say.
+
+    Returns
+    -------
+    train, validation, test : Queries or None
+        As the ranker learns from them; the builder is ``train.built_by``.
+    """
+    from rankwise.features.judged import new_builder
+    from rankwise.features.table import SelectedRows
+    from rankwise.queries.folds import split
+    from rankwise.queries.grouping import by_id
+    from rankwise.queries.queries import Queries
+
+    builder = new_builder(reads)
+    if validation is not None or share == 0:
+        train = fit_builder(builder, table)
+        other = None if validation is None else _open_or_refuse(validation)
+        return train, None if other is None else _transform(builder, other, validation or data), None
+    parts = by_id(table.identities(builder.qid), table.n_rows)
+    count = len(parts.start) - 1
+    refuse_too_few(data, count)
+    numbered = Queries._trusted(np.arange(table.n_rows, dtype=np.float64)[:, None], None, parts.start, parts.rows)
+    learned, held = (
+        SelectedRows(table, np.sort(part.X[:, 0].astype(np.int64)))
+        for part in split(numbered, (1 - share, share), random_state=seed)
+    )
+    return fit_builder(builder, learned), None, _transform(builder, held, data)
+
+
+def read_built(path: Path, reads: dict[str, Any]) -> "Queries":
+    """Read a file of any kind; of a table with texts, dates or gaps, features are learned from all of its rows."""
+    from rankwise.features.judged import new_builder
+    from rankwise.features.table import RawTable
+
+    data = read_or_open(path, reads)
+    return fit_builder(new_builder(reads), data) if isinstance(data, RawTable) else data
+
+
+def fit_builder(builder: "FeatureBuilder", table: "RawTable") -> "Queries":
+    """Fit a builder and make queries of the training table; columns that should be numbers are a warning."""
+    queries = builder.fit_transform(table)
+    found = mostly_numbers(table, builder)
+    if found:
+        warn(f"{plural(len(found), 'column')} {MIXED}: {', '.join(found.values())}; see rankwise inspect")
+    return queries
+
+
+def refuse_too_few(data: Path, count: int) -> None:
+    """Raise a clear error where there are too few queries to hold some out."""
+    if count < 2:
+        held = f"{count} {'query' if count == 1 else 'queries'}"
+        raise DataError(f"{data} has {held}, too few to hold some out: use --test-share 0")
+
+
+def _open_or_refuse(path: Path) -> "RawTable":
+    """Open a table, or raise an error."""
+    from rankwise.features.judged import open_table
+
+    table = open_table(path)
+    if table is None:
+        raise DataError(f"{path} must be a table, like the training data, whose columns the FeatureBuilder uses")
+    return table
+
+
+def _transform(builder: "FeatureBuilder", table: "RawTable", path: Path) -> "Queries":
+    """Apply a fitted builder to rows that it did not learn from; errors say where to look."""
+    try:
+        return builder.transform(table)
+    except DataError as error:
+        raise DataError(f"{path}: {error} (rankwise inspect {path} shows all columns)") from error
+
+
+# ------------------------------------------------------------------------------------------- saved rankers
+
+
+def read_for(ranker: "Ranker", path: Path, reads: dict[str, Any], *, judged: bool = True) -> "Queries":
+    """Read a file of any format for a saved ranker, by the columns that its builder remembers.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The ranker.
+    path : Path
+        The file.
+    reads : dict
+        What the options say; columns that they name take precedence.
+    judged : bool, default=True
+        Whether labels are read.
+
+    Returns
+    -------
+    Queries
+        With the features that the ranker learned from.
+    """
+    from rankwise.features.judged import built_by
+
+    if hasattr(ranker, "features_") and str(path) == "-":
+        raise DataError(f"{ranker.name} builds its features from a table, which requires a file, got standard input")
+    table = raw_table_for(ranker, path)
+    if table is None:
+        return read_queries(path, for_rankers(reads, [ranker]))
+    return built_by(ranker.features_, table, path, reads, judged=judged)
+
+
+def raw_table_for(ranker: "Ranker", path: Path) -> "RawTable | None":
+    """The table if the ranker's builder has to be applied to it; None for files that hold features already."""
+    from rankwise.features.judged import open_table
+
+    table = open_table(path) if hasattr(ranker, "features_") else None
+    if table is None:
+        return None
+    builder, names = ranker.features_, set(table.names)
+    return None if not names >= {*builder.columns_in_} and names >= {*builder.feature_names_out_} else table

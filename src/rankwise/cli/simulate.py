@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 64, 12
 _MARKS = ("●", "▲", "○")
-_COLOURS = ("blue", "red", "green")
+_COLORS = ("blue", "red", "green")
 
 
 def simulate(
@@ -52,7 +52,7 @@ def simulate(
 
         require("matplotlib")  # missing: an error before the work, not after it
         if not png.resolve().parent.is_dir() or png.is_dir():
-            raise RankwiseError(f"{png} cannot be written: expected a file name in a folder that is there")
+            raise RankwiseError(f"--png must be a file in an existing folder, got {png}")
     stream = Stream(
         n_queries=rounds, documents=(documents, documents), features=features, grades=grades, margin=margin,
         radius=1.0, noise=noise, angle=drift, seed=seed,
@@ -119,22 +119,22 @@ def _chart(found: dict[str, Any]) -> "Text":
     span = (1.0 - low) or 1.0
     wide = math.log(rounds[-1]) or 1.0
     cells: dict[tuple[int, int], tuple[str, str]] = {}
-    for run, mark, colour in zip(runs.values(), _MARKS, _COLOURS, strict=True):
+    for run, mark, color in zip(runs.values(), _MARKS, _COLORS, strict=True):
         for number, mean in zip(rounds, run["mean"], strict=True):
             if mean is not None:
                 column = round(math.log(number) / wide * (_WIDTH - 1))
                 row = round((1.0 - mean) / span * (_HEIGHT - 1))
                 # the first ranker wins a cell that two curves share
-                cells.setdefault((row, column), (mark, colour))
+                cells.setdefault((row, column), (mark, color))
     chart = Text(no_wrap=True)
     for row in range(_HEIGHT):
         value = 1.0 - span * row / (_HEIGHT - 1)
         chart.append(f"{value:6.3f} ┤" if row % 3 == 2 or row == 0 else "       │", style="dim")
         for column in range(_WIDTH):
-            mark, colour = cells.get((row, column), (" ", ""))
-            chart.append(mark, style=colour)
+            mark, color = cells.get((row, column), (" ", ""))
+            chart.append(mark, style=color)
         chart.append("\n")
     chart.append(f"       └{'─' * _WIDTH}\n        1{rounds[-1]:>{_WIDTH - 1},}\n        ", style="dim")
-    for name, mark, colour in zip(runs, _MARKS, _COLOURS, strict=True):
-        chart.append(f"{mark} {name}   ", style=colour)
+    for name, mark, color in zip(runs, _MARKS, _COLORS, strict=True):
+        chart.append(f"{mark} {name}   ", style=color)
     return chart

@@ -37,23 +37,24 @@ def split(
         str | None, typer.Option("--parts", help=f"NAME=SHARE of queries, adding up to 1 (default {_PARTS}).")
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(min=3, help="Instead of parts: this many folds, each with train, vali and test.")
+        int | None, typer.Option(min=3, help="Instead of --parts: this many folds, each with train, vali and test.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder, which must be new (default: named after the file).")
     ] = None,
     to: Annotated[
-        Literal["csv", "txt", "parquet", "rankwise"] | None, typer.Option(help="Format (default: that of the file).")
+        Literal["csv", "txt", "parquet", "rankwise"] | None,
+        typer.Option(help="Output format (default: that of the file)."),
     ] = None,
     seed: reading.SeedOption = 0,
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
 ) -> None:
-    """Divide a file of judged queries into parts or folds; a query is never divided.
+    """Split a file of judged queries into parts or folds; a query is never split.
 
-    The same seed gives the same division. CSV, parquet and Arrow files keep all columns and need --qid alone; --to
-    another format reads the features. A folder of parts is divided into folders of parts. Folds are folders Fold1,
+    The same seed gives the same split. CSV, parquet and Arrow files keep all columns and require only --qid; --to
+    another format reads the features. A folder of parts is split into folders of parts. Folds are folders Fold1,
     Fold2 ... which compare reads as .txt.
 
     Example: rankwise split my.csv --parts train=0.6,vali=0.2,test=0.2 --qid query
@@ -61,13 +62,13 @@ def split(
     Example: rankwise split judged.txt --folds 5 --out folds
     """
     if parts is not None and folds is not None:
-        raise RankwiseError("--parts and --folds are two ways to divide a file: give one of them")
+        raise RankwiseError("--parts and --folds cannot be combined")
     shares = as_shares(parts or _PARTS)
     target = _folder(data, out)
     opened = _open(data, to, reads)
     written: dict[str, Any] = {}
     with _new_folder(target) as folder:
-        for name, numbers in _divided(len(opened.queries), shares, folds, seed).items():
+        for name, numbers in _draw_parts(len(opened.queries), shares, folds, seed).items():
             rows = np.zeros(0, np.int64)
             if isinstance(opened.queries, Queries):
                 rows = np.flatnonzero(np.isin(opened.queries.query_of_row, numbers))
@@ -101,9 +102,9 @@ def as_shares(text: str) -> dict[str, float]:
         name, equals, share = (one.strip() for one in pair.partition("="))
         value = plain_number(share)
         if not equals or value is None or not re.fullmatch(r"\w[\w-]*", name):
-            raise RankwiseError(f"--parts takes NAME=SHARE pairs, such as {_PARTS}: found {pair!r:.60}")
+            raise RankwiseError(f"--parts must be NAME=SHARE pairs, such as {_PARTS}, got {pair!r:.60}")
         if name in shares:
-            raise RankwiseError(f"--parts names {name!r} twice: give every part its own name")
+            raise RankwiseError(f"--parts must have unique names, got {name!r} twice")
         shares[name] = value
     return shares
 
@@ -166,12 +167,12 @@ def _as_parts(data: Path, to: str | None) -> _Opened:
     from rankwise.queries.parts.parts import Parts
 
     if to is not None:
-        raise RankwiseError(f"{data} is a data set in parts, and is divided into such: leave out --to")
+        raise RankwiseError("--to does not apply to a data set in parts, which is divided into data sets in parts")
     whole = Parts(data)
     return _Opened(whole, "", lambda numbers, _, folder: write_parts(whole[numbers], folder))
 
 
-def _divided(count: int, shares: dict[str, float], folds: int | None, seed: int) -> dict[str, NDArray[np.int64]]:
+def _draw_parts(count: int, shares: dict[str, float], folds: int | None, seed: int) -> dict[str, NDArray[np.int64]]:
     """The numbers of the queries of each file; the division is that of ``rankwise.split`` and ``rankwise.kfold``."""
     from rankwise.queries import folds as dividing
 
@@ -193,11 +194,11 @@ def _divided(count: int, shares: dict[str, float], folds: int | None, seed: int)
 def _folder(data: Path, out: Path | None) -> Path:
     """Choose the folder, and check before anything is read that it is new and can be made."""
     if out is None and str(data) == "-":
-        raise RankwiseError("standard input has no name: name the folder of the parts by --out")
+        raise RankwiseError("reading from standard input requires --out FOLDER")
     stem = re.split(r"(?<=.)\.", data.name, maxsplit=1)[0]
     target = out or Path(stem if stem != data.name else f"{stem}-parts")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise RankwiseError(f"{target} is there already: name a new folder by --out")
+        raise RankwiseError(f"{target} already exists: choose a new folder with --out")
     parent = Path(os.path.realpath(target)).parent
     if not parent.is_dir():
         raise RankwiseError(f"{target} cannot be written: the folder {parent} does not exist")

@@ -41,7 +41,7 @@ def train(
     data: reading.JudgedOrPartsArgument,
     online: Annotated[
         bool,
-        typer.Option("--online", help="Predict each query, then learn from it; a text is never read as a whole."),
+        typer.Option("--online", help="Online learning: rank each query, then learn from it; text files are streamed."),
     ] = False,
     ranker: Annotated[
         str | None,
@@ -68,20 +68,20 @@ def train(
     weights: Annotated[str | None, typer.Option(help="slam: rule for the weights of documents.")] = None,
     averaging: Annotated[
         Literal["none", "uniform", "suffix"] | None,
-        typer.Option(help="Keep the last weights, their mean over all rounds, or over the later rounds."),
+        typer.Option(help="Keep the last weights, or average them over all or over the later rounds."),
     ] = None,
     scale: Annotated[
         Literal["none", "radius", "standard"] | None,
-        typer.Option(help="Divide features by the largest radius so far, or by their own deviation."),
+        typer.Option(help="Divide features by the largest radius so far, or by their standard deviation."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: any parameter of the ranker; may be repeated.")
     ] = None,
     validation: Annotated[
-        Path | None, typer.Option(help="Judged queries for model selection; no query is held out then.")
+        Path | None, typer.Option(help="Judged queries for model selection; then no query is held out.")
     ] = None,
     share: Annotated[
-        float, typer.Option("--test-share", min=0, max=0.9, help="Share of queries held out for a test; 0: none.")
+        float, typer.Option("--test-share", min=0, max=0.9, help="Share of queries held out for testing; 0 for none.")
     ] = 0.2,
     seed: reading.SeedOption = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Threads (default: every core).")] = None,
@@ -93,47 +93,47 @@ def train(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help=f"The model (default {_MODEL}, or the one resumed); an older file is replaced."
+            "--out", "-o", help=f"The model (default {_MODEL}, or the one resumed); an existing file is replaced."
         ),
     ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Online: continue the run of this model, to the same bits.")
-    ] = None,
-    skip: Annotated[int, typer.Option(min=0, help="Online: queries to pass over first, such as those seen.")] = 0,
+    resume: Annotated[Path | None, typer.Option(help="Online: resume the run of this model, bit for bit.")] = None,
+    skip: Annotated[
+        int, typer.Option(min=0, help="Online: number of queries to skip first, such as those already learned.")
+    ] = 0,
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            help="Online: also save the model after every N rounds. Of parts: a folder from which the same command "
-            "continues after any end, to the same bits."
+            help="Online: also save the model after every N rounds. For parts: a folder from which the same command "
+            "resumes after a crash, bit for bit."
         ),
     ] = None,
     executor: Annotated[
-        Literal["threads", "processes"] | None, typer.Option(help="Of parts: who computes passes (default threads).")
+        Literal["threads", "processes"] | None, typer.Option(help="For parts: what runs the passes (default threads).")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Of parts: number of threads or processes.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="For parts: number of threads or processes.")] = None,
     memory_limit: Annotated[
-        str | None, typer.Option(help="Of parts: the most that is kept between passes (default 1GB).")
+        str | None, typer.Option(help="For parts: memory limit between passes (default 1GB).")
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Of parts: print a line per pass.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="For parts: print a line per pass.")] = False,
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
 ) -> None:
     """Train a ranker on judged queries, test it, and save it.
 
-    Without --ranker, cross-validation chooses between a linear ranker, boosted trees and both. A random fifth of the
-    queries is held out: they test the ranker and certify it. --validation or --test-share 0 train on all queries. A
-    feature that looks like the label is a warning, and stays unless --ignore names it. Ctrl-C saves
-    the ranker as it was after the last finished round.
+    Without --ranker, cross-validation chooses between a linear ranker, boosted trees and both. A random 20% of the
+    queries is held out to test and certify the ranker; --validation or --test-share 0 trains on all queries. A feature
+    that looks like the label causes a warning, and is used unless --ignore names it. Ctrl-C saves the ranker as of the
+    last finished round.
 
-    Of a table with texts, dates or gaps, features are made as rankwise inspect shows, learned from the training part
-    alone. The model remembers how, and which columns hold ids and labels.
+    From a table with texts, dates or gaps, features are built as rankwise inspect shows, fitted on the training part
+    only. The model remembers how, and which columns hold ids and labels.
 
-    With --online, consecutive rows with one qid are a query, and a qid may return later: memory does not grow with the
-    stream. Ctrl-C saves the ranker. A run that is resumed ends with the bits of one that was never stopped.
+    With --online, consecutive rows with the same qid are one query, and a qid may return later: memory does not grow
+    with the stream. Ctrl-C saves the ranker. A resumed run gives the same model, bit for bit, as an uninterrupted one.
 
-    A folder that rankwise convert --parts made is never read as a whole: it is trained on by passes, of which the
-    command says first how many there will be and how long they take. Without --ranker that is RidgeCommittee.
+    A folder made by rankwise convert --parts is never read as a whole: training makes passes over it, and the command
+    first prints how many and how long they will take. The default ranker is then RidgeCommittee.
 
     Example: rankwise train judged.txt --out model.rankwise
 
@@ -148,12 +148,12 @@ def train(
     # only what was given is passed on: everything else keeps the defaults of the ranker
     given = {name: value for name, value in given.items() if value is not None} | as_settings(settings or [])
     if online:
-        from rankwise.cli.train_online import resumed, train_online
+        from rankwise.cli.train_online import load_run, train_online
 
         if resume is None:
             model = new_ranker(ranker or "slam", {**given, "epochs": epochs, "missing": reads["missing"]}, online=True)
         else:
-            model = resumed(resume, [*(["ranker"] if ranker else []), *given])
+            model = load_run(resume, [*(["ranker"] if ranker else []), *given])
         every = None if checkpoint is None else _rounds(checkpoint)
         train_online(data, model, _target(out, resume), epochs, skip, features, every, as_json, reads)
         return
@@ -162,10 +162,10 @@ def train(
     of_parts |= {"--verbose": verbose or None}
     for option, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
         if value is not None and not (in_parts and option == "--checkpoint"):
-            raise RankwiseError(f"{option} belongs to online learning: give --online as well")
+            raise RankwiseError(f"{option} requires --online")
     for option, value in of_parts.items():
         if value is not None and not in_parts:
-            raise RankwiseError(f"{option} is for data sets in parts: make one by rankwise convert --parts")
+            raise RankwiseError(f"{option} requires a data set in parts: make one with rankwise convert --parts")
     from rankwise._kernels.machine.compile_progress import announce_kernels
 
     batch = new_ranker(ranker or (DEFAULT_OF_PARTS if in_parts else DEFAULT), {"measure": "nDCG@10", **given})
@@ -203,7 +203,7 @@ def _moves_weights_alike(model: "Ranker") -> bool:
 def _rounds(given: str) -> int:
     """The number of rounds between two checkpoints of online learning."""
     if not given.isdecimal() or int(given) < 1:
-        raise RankwiseError(f"with --online, --checkpoint takes a number of rounds from 1: found {given!r:.60}")
+        raise RankwiseError(f"with --online, --checkpoint must be a positive number of rounds, got {given!r:.60}")
     return int(given)
 
 
@@ -213,7 +213,7 @@ def as_settings(given: list[str]) -> dict[str, Any]:
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
-            raise RankwiseError(f"--set takes NAME=VALUE, such as --set rounds=100: found {pair!r}")
+            raise RankwiseError(f"--set must be NAME=VALUE, such as --set rounds=100, got {pair!r}")
         try:
             settings[name] = ast.literal_eval(text)  # parses literals and runs no code
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # all that literals can provoke
@@ -247,12 +247,12 @@ def new_ranker(name: str, parameters: dict[str, Any], online: bool = False) -> A
     if wanted not in names:
         listed = [*(_SHORT if online else ()), *sorted(kinds)]
         question = did_you_mean(name, listed)
-        raise RankwiseError(f"no ranker is called {name!r}{question}: --ranker must be one of {', '.join(listed)}")
+        raise RankwiseError(f"--ranker must be one of {', '.join(listed)}, got {name!r}{question}")
     kind = kinds[names[wanted]]
     known = kind._get_param_names()
     unknown = [one for one in parameters if one not in known]
     if unknown:
-        raise RankwiseError(f"{kind.name} has no parameter {unknown[0]!r}: it has {', '.join(known)}")
+        raise RankwiseError(f"{kind.name} has no parameter {unknown[0]!r}; available: {', '.join(known)}")
     model: Any = kind(**parameters)
     if online:
         model._config(None)  # settings that cannot work are errors before anything is read
@@ -310,7 +310,10 @@ class BatchRun:
                 self.model.fit(self.train, validation=self.validation if takes else None, **self._fitting())
         except Interrupted:
             self.model.save(self.target)
-            print(f"rankwise: stopped early; what {self.model.name} had learned is in {self.target}", file=sys.stderr)
+            print(
+                f"rankwise: stopped early; {self.model.name} as of the last finished round is in {self.target}",
+                file=sys.stderr,
+            )
             raise
         self.model.save(self.target)
 
@@ -327,9 +330,9 @@ class BatchRun:
             "features": self.model.n_features_in_,
             "columns": self._columns(),
             "measure": self.model._measure().title,
-            "chosen": self._chosen(),
+            "chosen": self._choices(),
             "reason": getattr(self.model, "reason_", None),
-            "parts": {name: self._measured(part) for name, part in parts.items() if part is not None},
+            "parts": {name: self._evaluate(part) for name, part in parts.items() if part is not None},
             "leaks": [asdict(leak) for leak in self.leaks],
             "certificate": None if self.test is None else self.model.certificate(None, self.test).to_dict(),
         }
@@ -343,14 +346,14 @@ class BatchRun:
         roles = {role: name for role, name in builder.roles_.items() if name is not None}
         return {"used": list(builder.columns_in_), "left_out": left, "roles": roles}
 
-    def _chosen(self) -> dict[str, float]:
+    def _choices(self) -> dict[str, float]:
         """Numbers that the fit chose: attributes that repeat the name of a parameter with an underscore."""
         found = {name: getattr(self.model, f"{name}_", None) for name in self.model._get_param_names()}
         numbers = {name: float(value) for name, value in found.items() if isinstance(value, (int, float))}
         return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
-    def _measured(self, part: "Queries") -> dict[str, Any]:
-        """Mean of the ranker's measure on one part, with its 95 % interval."""
+    def _evaluate(self, part: "Queries") -> dict[str, Any]:
+        """Mean of the ranker's measure on one part, with its 95% interval."""
         from rankwise.evaluation.evaluation import evaluate
 
         result = evaluate(part, self.model.predict(part), self.model._measure())
@@ -372,7 +375,7 @@ class BatchRun:
         columns = results["columns"]
         if columns is not None:
             used, left = len(columns["used"]), len(columns["left_out"])
-            print(f"features from {used} columns, {left} left out: rankwise inspect shows what is done with each")
+            print(f"features from {used} columns, {left} left out: rankwise inspect shows the details")
         learned = self.model.learns_from_validation
         said = {
             "train": "trained on {}",
@@ -382,7 +385,7 @@ class BatchRun:
         for name, part in results["parts"].items():
             count = f"{part['queries']:,} {'query' if part['queries'] == 1 else 'queries'}"
             print(f"{said[name].format(count)}: {results['measure']} {_with_interval(part)}")
-        print(_certified(results, self.target))
+        print(_describe_certificate(results, self.target))
 
 
 def _with_interval(part: dict[str, Any]) -> str:
@@ -392,19 +395,19 @@ def _with_interval(part: dict[str, Any]) -> str:
     return f"{part['mean']:.4f}" + ("" if part["low"] is None else f" ({part['low']:.4f} to {part['high']:.4f})")
 
 
-def _certified(results: dict[str, Any], target: Path) -> str:
+def _describe_certificate(results: dict[str, Any], target: Path) -> str:
     """The certificate in one line."""
     certificate, measure = results["certificate"], results["measure"]
     if certificate is None:
-        return f"not certified, because no query was held out: rankwise certify {target} --holdout FILE"
+        return f"not certified, since no query was held out: use rankwise certify {target} --holdout FILE"
     best = certificate["headline"]
     if best is None:
         return f"not certified: {certificate['missing']}"
     if best["value"] >= best["ceiling"]:
         return f"not certified: {best['terms']['n']:,.0f} queries are too few for a bound on {measure}"
     return (
-        f"certified by them: {best['bounds'].removeprefix('1 - ')} is {1 - best['value']:.4f} or more on average, "
-        f"with probability {1 - certificate['delta']:g}"
+        f"certified: {best['bounds'].removeprefix('1 - ')} is at least {1 - best['value']:.4f} on average, with "
+        f"{100 * (1 - certificate['delta']):g}% confidence"
     )
 
 
@@ -412,19 +415,18 @@ def parts_of_file(
     data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any]
 ) -> tuple["Queries", "Queries | None", "Queries | None"]:
     """Return (train, validation, test): a second file for model selection, or a share held out for a test."""
-    from rankwise.cli.tables import built_parts, read_or_open, refuse_too_few
     from rankwise.features.table import RawTable
     from rankwise.queries.folds import split
 
-    queries = read_or_open(data, reads)
+    queries = reading.read_or_open(data, reads)
     if isinstance(queries, RawTable):
-        return built_parts(data, queries, validation, share, seed, reads)
+        return reading.build_parts(data, queries, validation, share, seed, reads)
     queries.labels()
     if validation is not None:
         return queries, reading.read_queries(validation, reads), None
     if share == 0:
         return queries, None, None
-    refuse_too_few(data, len(queries))
+    reading.refuse_too_few(data, len(queries))
     train, test = split(queries, (1 - share, share), random_state=seed)
     return train, None, test
 
@@ -453,7 +455,7 @@ class Passes:
     checkpoint: Path | None
     lines: bool
 
-    def opened(self, path: Path) -> "Parts":
+    def open(self, path: Path) -> "Parts":
         """The data set."""
         from rankwise.queries.parts.parts import Parts
 
@@ -500,11 +502,11 @@ def sets_of(
     """Return (train, validation, test): a second data set for model selection, or a share held out for a test."""
     from rankwise.queries.folds import split
 
-    parts = passes.opened(data)
+    parts = passes.open(data)
     if not parts.has_labels:
-        raise RankwiseError(f"{data} holds no labels, which training needs")
+        raise RankwiseError(f"{data} has no labels, which training requires")
     if validation is not None:
-        second = passes.opened(validation) if reading.is_parts(validation) else reading.read_queries(validation, reads)
+        second = passes.open(validation) if reading.is_parts(validation) else reading.read_queries(validation, reads)
         return parts, second, None
     if share == 0:
         return parts, None, None

@@ -69,7 +69,7 @@ def train_online(
     is_stdin = os.fspath(data) == "-"
     name = "standard input" if is_stdin else os.fspath(data)
     if epochs > 1 and (is_stdin or (data.exists() and not data.is_file())):
-        raise RankwiseError(f"{name} can be read once: --epochs {epochs} needs a file")
+        raise RankwiseError(f"--epochs {epochs} requires a file, since {name} can be read only once")
     run = OnlineRun(model, target, checkpoint)
     width = getattr(model, "n_features_in_", features)
     try:
@@ -79,25 +79,25 @@ def train_online(
                 epochs * os.path.getsize(data) if data.is_file() else 0,
             )
     except KeyboardInterrupt:
-        print(f"rankwise: {run.stopped(skip)}", file=sys.stderr)
+        print(f"rankwise: {run.save_interrupted(skip)}", file=sys.stderr)
         raise
     if not run.learned:
         what = f"nothing after the first {skip:,} queries" if skip else "no judged queries"
-        raise FileFormatError(f"{name} holds {what}")
+        raise FileFormatError(f"{name} has {what}")
     run.save()
     _show(run.model, target, as_json)
 
 
-def resumed(path: Path, given: list[str]) -> "OnlineLearner":
+def load_run(path: Path, given: list[str]) -> "OnlineLearner":
     """Load the ranker of a run to resume, whose settings are fixed: options in ``given`` raise an error."""
     from rankwise._api import load
     from rankwise.rankers.online.learner import OnlineLearner
 
     if given:
-        raise RankwiseError(f"--resume continues with the settings of the saved run: leave out --{given[0]}")
+        raise RankwiseError(f"--resume uses the settings of the saved run: leave out --{given[0]}")
     model = load(path)
     if not isinstance(model, OnlineLearner):
-        raise DataError(f"{path} holds {type(model).__name__}: --resume continues a run of an online ranker")
+        raise DataError(f"--resume must be a saved online ranker, got {path} with a {type(model).__name__}")
     return model
 
 
@@ -184,14 +184,14 @@ class OnlineRun:
         """Write the ranker to its file."""
         self.model.save(self.target)
 
-    def stopped(self, skipped: int) -> str:
+    def save_interrupted(self, skipped: int) -> str:
         """Save the ranker after an interruption, and return the message that says how to continue."""
         if not self.learned:
-            return "stopped before the first queries were learned from; no model was written"
+            return "stopped before anything was learned; no model was written"
         self.save()
         return (
-            f"{self.learned:,} queries were learned from; the model after {self.rounds:,} rounds is in {self.target}: "
-            f"continue with --resume {self.target} --skip {skipped + self.learned}"
+            f"learned from {self.learned:,} queries; the model after {self.rounds:,} rounds is in {self.target}: "
+            f"resume with --resume {self.target} --skip {skipped + self.learned}"
         )
 
 

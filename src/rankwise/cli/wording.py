@@ -12,30 +12,26 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-# argument -> option, where the option is not the same word with hyphens
-_OPTIONS = {"grades": "--labels", "n_features": "--features"}
+# arguments without an option of the same name in the running command; other commands have one
 _ARGUMENTS = (
-    "missing", "unjudged", "qid", "label", "docid", "features", "n_features", "row_radius", "longest", "ignore",
-    "measure", "empty",
+    "missing", "unjudged", "qid", "label", "docid", "features", "row_radius", "longest", "ignore", "measure", "empty",
 )  # fmt: skip
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS} | {
+    "grades": "--labels",
+    "n_features": "--features",
+}
 # arguments of the library whose option has another word, by the name of the command's own parameter
 _SAME = {"random_state": "seed", "feature_names": "names"}
+_SPECIAL = {"unknown='drop'": "--drop-unknown", "zero_based=True": "--first-id 0", "label=None": "--label ''"}
 # options that take NAME=VALUE, for arguments that have no option of their own
 _ASSIGN = ("--set", "--option")
-# what is said of click logs: functions that are values of options here, and arguments that have no option
-_PHRASES = (
-    (r"\bUse by_swaps, harvest, or given\b", "Use --how swaps, --how harvest, or --theta"),
-    (r"\bby_swaps\b", "--how swaps"),
-    (r"\bharvest(?=:| requires)", "--how harvest"),
-    (r"^gain(?=:| )", "compare"),
-    (r"^safe_ranker(?=:| )", "learn --safe"),
-    (r"^impressions_needed(?=:| )", "interleave --plan"),
-    (r"^ClickLog\.\w+: ", ""),
-    (r"pass unknown='drop'", "give --drop-unknown"),
-    (r" \(log\.split keeps them apart\)", ""),
-    (r", or pass (qid=|repeated='first')", ""),
-    (r"pass (session|qid|docid|position|click)= \(found", "rename one to it (found"),
-    (r"\(relative=True scales it\)", '("relative": true in the file scales it)'),
+# functions that begin a message, as they are called in the shell
+_FUNCTIONS = {"by_swaps": "--how swaps", "harvest": "--how harvest", "gain": "compare", "safe_ranker": "learn --safe"}
+_FUNCTIONS |= {"impressions_needed": "interleave --plan"}
+_FUNCTION = re.compile(rf"^(?:ClickLog\.\w+: |({'|'.join(_FUNCTIONS)})(?=:| requires))")
+# NAME=VALUE and further values, such as missing='zero' or 'min'; in brackets it is a value of its own: nDCG(dcg='log2')
+_ARGUMENT = re.compile(
+    r"(?<![\w(.-])(\w+)=('[^']*'|\[[^\]]*\]|\{[^}]*\}|[^\s,;:'\[{][^\s,;:]*|)((?:(?:,| or) '[^']*')*)"
 )
 _MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
 
@@ -63,46 +59,29 @@ def in_shell(sentence: str, options: Mapping[str, str] = MappingProxyType({})) -
     >>> in_shell("export with shift='sample', or fit with scaling='none'", {"shift": "--shift", "option": "--option"})
     'export with --shift sample, or fit with --option scaling=none'
     """
-    for pattern, words in _PHRASES:
-        sentence = re.sub(pattern, words, sentence)
-    spelled = {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS} | _OPTIONS | dict(options)
-    spelled |= {argument: options[own] for argument, own in _SAME.items() if own in options}
+    sentence = _FUNCTION.sub(lambda match: _FUNCTIONS.get(match[1], ""), sentence)
+    spelled = _OPTIONS | dict(options) | {name: options[same] for name, same in _SAME.items() if same in options}
+    assign = next((option for option in _ASSIGN if option in options.values()), None)
 
-    def option(found: "re.Match[str]") -> str:
-        """Spell ``name=value`` as ``--name value``."""
-        value = "NAME" if found[2] == "its name" else found[2] and shlex.quote(found[2])
-        return f"{spelled[found[1]]} {value}".rstrip()
+    def spell(match: "re.Match[str]") -> str:
+        """Spell one argument; the texts that follow it are values, too."""
+        name, value, others = match.groups()
+        if match[0] in _SPECIAL:
+            return _SPECIAL[match[0]]
+        pairs = re.findall(r"'([^']*)': '?([^,'}]*)", value)
+        if name == "columns" and pairs:
+            return f'kind "{pairs[0][1]}" in --columns'
+        if name not in spelled or (pairs and name != "grades"):
+            is_text = assign is not None and value.startswith("'")
+            return f"{assign} {shlex.quote(f'{name}={value[1:-1]}')}{others}" if is_text else match[0]
+        if pairs:
+            value = ",".join(f"{word}={grade}" for word, grade in pairs)
+        elif value.startswith("["):
+            value = ",".join(re.findall(r"'([^']*)'", value))
+        value = "NAME" if value == "'its name'" else value and shlex.quote(value.strip("'"))
+        return f"{spelled[name]} {value}".rstrip() + re.sub(r"'([^']*)'", lambda other: shlex.quote(other[1]), others)
 
-    def several(found: "re.Match[str]") -> str:
-        """Spell ``missing='zero' or 'min'`` as ``--missing zero or min``: the later texts are values, too."""
-        return option(found) + re.sub(r"'([^']*)'", lambda other: shlex.quote(other[1]), found[3])
-
-    names = "|".join(map(re.escape, spelled))
-    sentence = re.sub(r"grades=\{([^}]*)\}", lambda found: f"--labels {_grades(found[1])}", sentence)
-    sentence = re.sub(r"columns=\{'([^']*)': '(\w+)'\}", r'kind "\2" in --columns', sentence)
-    sentence = sentence.replace("zero_based=True", "--first-id 0").replace("label=None", "--label ''")
-    sentence = re.sub(r"\bignore=\[('[^']*'(?:, '[^']*')+)\]", _ignored, sentence)
-    # what stands in brackets is a value of its own, such as nDCG(dcg='log2')
-    sentence = re.sub(rf"(?<![\w(.-])({names})=\['([^']*)'\]", option, sentence)
-    sentence = re.sub(rf"(?<![\w(.-])({names})='([^']*)'((?:(?:,| or) '[^']*')*)", several, sentence)
-    sentence = re.sub(rf"(?<![\w(.-])({names})=(?!\{{)([^\s,;:]*)", option, sentence)
-    assign = next((own for own in _ASSIGN if own in options.values()), None)
-    if assign is None:
-        return sentence
-    return re.sub(
-        r"(?<![\w(.-])(\w+)='([^']*)'", lambda found: f"{assign} {shlex.quote(f'{found[1]}={found[2]}')}", sentence
-    )
-
-
-def _ignored(found: "re.Match[str]") -> str:
-    """Spell ``ignore=['a', 'b']`` as ``--ignore a,b``."""
-    names = re.findall(r"'([^']*)'", found[1])
-    return f"--ignore {shlex.quote(','.join(names))}"
-
-
-def _grades(inside: str) -> str:
-    """Spell ``'bad': 0, 'good': 1`` as ``bad=0,good=1``."""
-    return shlex.quote(re.sub(r"['\"]?: ", "=", re.sub(r"(^|, )['\"]", ",", inside)).lstrip(","))
+    return _ARGUMENT.sub(spell, sentence)
 
 
 def rankers(incomplete: str) -> list[str]:

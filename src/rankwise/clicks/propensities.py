@@ -343,7 +343,8 @@ def by_click_rate(log: ClickLog) -> NoReturn:
     raise RankwiseError(
         "the click rate by position is not a propensity: rankers put what is clicked on top, so it falls with the "
         f"position faster than examination does. In a simulation it is {100 * least:+.0f} to {100 * most:+.0f}% off, "
-        "too small and therefore unsafe: bounds that divide by it are wrong. Use by_swaps, harvest, or given"
+        "too small and therefore unsafe: bounds that divide by it are wrong. Learn propensities from "
+        "randomized swaps, or from several rankers"
     )
 
 
@@ -612,7 +613,7 @@ def _bradley_terry(counts: Floats) -> Floats:
         place = 1 + int(np.argmin(reached))
         raise DataError(
             f"harvest: no clicked document connects position {place} with position 1: the rankers are too similar, "
-            "or there are too few sessions; use by_swaps"
+            "or there are too few sessions; use randomized swaps"
         )
     wins = counts.sum(axis=2) + 0.5 / depth  # a trace of a prior keeps positions without clicks above 0
     games = counts + counts.transpose(0, 2, 1) + 1.0 / depth**2

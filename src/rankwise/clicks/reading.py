@@ -32,7 +32,7 @@ def from_frame(frame: Any, columns: Mapping[str, str]) -> ClickLog:
 def iter_csv(path: str | os.PathLike[str], columns: Mapping[str, str], sessions: int = 100_000) -> Iterator[ClickLog]:
     """Blocks of whole sessions from a CSV file; see ``ClickLog.iter_csv``."""
     if sessions < 1:
-        raise DataError(f"iter_csv: sessions is 1 or more: found {sessions!r}")
+        raise DataError(f"iter_csv: sessions must be at least 1, got {sessions!r}")
     name = os.fspath(path)
     with open_csv(path) as text:
         chosen = _columns(text.names, columns, name)
@@ -113,7 +113,7 @@ def iter_ubi(
     DataWarning
         If clicks are on documents that were not shown, or belong to no query.
     """
-    clicked = _clicked(events, frozenset(clicks))
+    clicked = _read_clicks(events, frozenset(clicks))
     page: dict[str, list[Any]] = {}
     seen: set[str] = set()
     inside, lost, total = 0, 0, sum(len(one) for one in clicked.values())
@@ -122,14 +122,12 @@ def iter_ubi(
         where = f"{os.fspath(queries)}, line {number:,}"
         session, hits = line.get("query_id"), line.get("query_response_hit_ids")
         if not isinstance(session, str) or not session:
-            raise FileFormatError(f"{where}: ubi_queries need a query_id: found {session!r:.40}")
+            raise FileFormatError(f"{where}: query_id must be a non-empty string, got {session!r:.40}")
         if hits is not None and not isinstance(hits, list):
-            raise FileFormatError(f"{where}: query_response_hit_ids is a list: found {type(hits).__name__}")
+            raise FileFormatError(f"{where}: query_response_hit_ids must be a list, got {type(hits).__name__}")
         if session in seen:
             if repeated == "error":
-                raise FileFormatError(
-                    f"{where}: query_id {session!r:.40} occurs twice: keep one line of each, or pass repeated='first'"
-                )
+                raise FileFormatError(f"{where}: query_id {session!r:.40} occurs twice: keep one line of each")
             continue
         seen.add(session)
         hits = [str(one) for one in (hits or ())][:depth]
@@ -137,14 +135,16 @@ def iter_ubi(
             clicked.pop(session, None)
             continue
         if qid not in line:
-            raise FileFormatError(f"{where}: found no {qid!r}, which tells queries apart: add it, or pass qid=")
+            raise FileFormatError(f"{where}: there is no {qid!r}, which identifies the query")
         attributes = line.get("query_attributes") or {}
         found = _experiment(attributes, version, hits, where)
         if experiment is None:
             experiment = tuple(found)
             page = {field: [] for field in (*_NEEDED, *experiment)}
         elif experiment != tuple(found):
-            raise FileFormatError(f"{where}: query_attributes describe {tuple(found)}, earlier lines {experiment}")
+            raise FileFormatError(
+                f"{where}: query_attributes must have {experiment}, as earlier lines do, got {tuple(found)}"
+            )
         marks = {_hit(one, hits) for one in clicked.pop(session, ())}
         lost += len(marks - set(hits))
         page["session"] += [session] * len(hits)
@@ -159,7 +159,7 @@ def iter_ubi(
             yield ClickLog.from_rows(**page, where=os.fspath(queries))
             page, inside = {field: [] for field in page}, 0
     if experiment is None:
-        raise FileFormatError(f"{os.fspath(queries)} holds no query with query_response_hit_ids")
+        raise FileFormatError(f"{os.fspath(queries)} has no query with query_response_hit_ids")
     if inside:
         yield ClickLog.from_rows(**page, where=os.fspath(queries))
     orphans = sum(len(one) for one in clicked.values())
@@ -181,11 +181,11 @@ def _hit(mark: Any, hits: list[str]) -> Any:
 def _experiment(attributes: Any, version: str | None, hits: list[str], where: str) -> dict[str, Any]:
     """The columns of a log that ``query_attributes`` describe."""
     if not isinstance(attributes, dict):
-        raise FileFormatError(f"{where}: query_attributes is an object: found {type(attributes).__name__}")
+        raise FileFormatError(f"{where}: query_attributes must be an object, got {type(attributes).__name__}")
     found: dict[str, Any] = {}
     if version is not None:
         if version not in attributes:
-            raise FileFormatError(f"{where}: query_attributes have no {version!r}, which names the logging ranker")
+            raise FileFormatError(f"{where}: query_attributes must have {version!r}, which names the logging ranker")
         found["version"] = str(attributes[version])
     found |= {name: attributes[name] for name in ("swap", "swapped", "exploration", "pool") if name in attributes}
     if "logged_hit_ids" in attributes:
@@ -194,14 +194,14 @@ def _experiment(attributes: Any, version: str | None, hits: list[str], where: st
     return found
 
 
-def _clicked(events: str | os.PathLike[str], names: frozenset[str]) -> dict[str, set[Any]]:
+def _read_clicks(events: str | os.PathLike[str], names: frozenset[str]) -> dict[str, set[Any]]:
     """The clicked ids (or ordinals, as int) by query id."""
     found: dict[str, set[Any]] = {}
     for number, event in _documents(events):
         where = f"{os.fspath(events)}, line {number:,}"
         action = event.get("action_name")
         if not isinstance(action, str):
-            raise FileFormatError(f"{where}: ubi_events need an action_name: found {action!r:.40}")
+            raise FileFormatError(f"{where}: action_name must be a string, got {action!r:.40}")
         query = event.get("query_id")
         if action not in names or not isinstance(query, str):
             continue
@@ -214,7 +214,7 @@ def _clicked(events: str | os.PathLike[str], names: frozenset[str]) -> dict[str,
             found.setdefault(query, set()).add(place["ordinal"])
         else:
             raise FileFormatError(
-                f"{where}: a click needs event_attributes.object.object_id or event_attributes.position.ordinal"
+                f"{where}: a click must have event_attributes.object.object_id or event_attributes.position.ordinal"
             )
     return found
 
@@ -239,17 +239,15 @@ def _documents(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, An
 def _columns(names: Iterable[str], given: Mapping[str, str], where: str) -> dict[str, str]:
     """The column of every parameter of ``ClickLog.from_rows`` that the table has."""
     names = list(names)
-    for parameter, own in given.items():
-        if parameter not in (*_NEEDED, *_OPTIONAL):
-            raise DataError(f"a click log has no {parameter!r}: columns are {', '.join((*_NEEDED, *_OPTIONAL))}")
-        if own not in names:
-            raise DataError(f"{where} has no column {own!r} for {parameter}: found {', '.join(map(str, names))[:200]}")
-    chosen = {name: given.get(name, name) for name in (*_NEEDED, *_OPTIONAL)}
-    for name in _NEEDED:
-        if chosen[name] not in names:
+    unknown = [parameter for parameter in given if parameter not in (*_NEEDED, *_OPTIONAL)]
+    if unknown:
+        raise DataError(f"the columns of a click log are {', '.join((*_NEEDED, *_OPTIONAL))}, got {unknown[0]!r}")
+    for parameter, column in {**{name: name for name in _NEEDED}, **given}.items():
+        if column not in names:
             raise DataError(
-                f"{where} has no column {chosen[name]!r}: pass {name}= (found {', '.join(map(str, names))[:200]})"
+                f"{where} has no column {column!r} for {parameter}; available: {', '.join(map(str, names))[:200]}"
             )
+    chosen = {name: given.get(name, name) for name in (*_NEEDED, *_OPTIONAL)}
     return {name: own for name, own in chosen.items() if own in names}
 
 

@@ -344,7 +344,7 @@ class Log:
                             self._await_outcome(db, one.id)
                         insert_shown(db, one)
                     else:
-                        outcomes.append((one, self._take(db, one)))
+                        outcomes.append((one, self._outcome_of(db, one)))
         except (sqlite3.Error, OSError) as error:
             self._report_failure(batch, error)
             return
@@ -390,31 +390,34 @@ class Log:
         except sqlite3.Error as again:
             logger.error("the log could not be read again: %s", again)
 
-    def _take(self, db: sqlite3.Connection, entry: Entry) -> "tuple[int, bool] | RequestError":
-        """Write one event, unless it is there already or cannot be."""
+    def _outcome_of(self, db: sqlite3.Connection, entry: Entry) -> "tuple[int, bool] | RequestError":
+        """Write one event; the error if it cannot be taken."""
+        try:
+            return self._take(db, entry)
+        except RequestError as error:
+            return error
+
+    def _take(self, db: sqlite3.Connection, entry: Entry) -> tuple[int, bool]:
+        """Write one event unless it is in the log; an event that is rejected writes nothing."""
         same = entry.kind, entry.model, entry.ranking, digest_of(entry.body)
         found = db.execute("SELECT seq, kind, model, ranking, digest FROM event WHERE id=?", (entry.id,)).fetchone()
         if found is not None:
             if found[1:] == same:
                 return found[0], False
-            return RequestError(
+            raise RequestError(
                 f"the event id {entry.id!r:.80} is already in the log, at event {found[0]:,}, with different content",
                 409,
             )
         if entry.ranking is not None:
-            refused = self._check_ranking(db, entry)
-            if refused is not None:
-                return refused
+            self._check_ranking(db, entry)
         else:
             if self.stuck is not None or self.replay.seq != self.state.seq:
-                return RequestError(
+                raise RequestError(
                     "learning has failed and is being retried, so models cannot be changed now: try again",
                     503,
                     retry=True,
                 )
-            refused = check_change(self.replay, entry, self.state.seq, compaction_end(db))
-            if refused is not None:
-                return refused
+            check_change(self.replay, entry, self.state.seq, compaction_end(db))
         reads = reads_of(db, entry.ranking) if entry.kind in ("grades", "close") else None
         if entry.file is not None:
             reads = bytes.fromhex(self.state.keep_file(entry.file))
@@ -435,40 +438,38 @@ class Log:
         if db.execute("INSERT OR IGNORE INTO outcome VALUES(?,?,NULL)", (ranking, at)).rowcount:
             self._windows.append((at, ranking))
 
-    def _check_ranking(self, db: sqlite3.Connection, entry: Entry) -> RequestError | None:
-        """Why feedback on a ranking cannot be taken, if it cannot."""
+    def _check_ranking(self, db: sqlite3.Connection, entry: Entry) -> None:
+        """Raise an error for feedback that cannot be taken; write the ranking if the feedback brings it."""
         row = db.execute("SELECT closed FROM outcome WHERE ranking=?", (entry.ranking,)).fetchone()
         if row is not None and row[0] is not None:
-            return RequestError(f"the ranking {entry.ranking!r:.80} was already closed, by event {row[0]:,}", 409)
+            raise RequestError(f"the ranking {entry.ranking!r:.80} was already closed, by event {row[0]:,}", 409)
         row = db.execute("SELECT ids, model, experiment FROM shown WHERE id=?", (entry.ranking,)).fetchone()
         brought, feedback = entry.shown, entry.feedback
         if row is None and brought is None:
-            return RequestError(
+            raise RequestError(
                 f"the ranking {entry.ranking!r:.80} is not known (yet): send the feedback again, or add ids and x",
                 409,
                 retry=True,
             )
         if row is None and brought is not None:
-            refused = None if feedback is None else self._check_feedback(feedback, brought.ids, [brought.model])
-            if refused is None:  # what is refused leaves nothing behind
-                insert_shown(db, brought)
-            return refused
+            if feedback is not None:
+                self._check_feedback(feedback, brought.ids, [brought.model])
+            insert_shown(db, brought)
+            return
         ids, models = read_any(row[0]), self._models_of(row[1], row[2])
-        return (
-            None
-            if feedback is None
-            else self._check_brought(db, entry, ids, models) or self._check_feedback(feedback, ids, models)
-        )
+        if feedback is not None:
+            self._check_brought(db, entry, ids, models)
+            self._check_feedback(feedback, ids, models)
 
     def _models_of(self, model: str, experiment: str | None) -> list[str]:
         """The models that a ranking is about: the one that showed it first, and those of its experiment."""
         found = self.replay.experiments.get(experiment or "")
         return [model] if found is None else list(dict.fromkeys([model, found.request.model, found.request.challenger]))
 
-    def _check_feedback(self, feedback: Feedback, ids: list[str], models: list[str]) -> RequestError | None:
-        """Why grades or clicks do not fit a ranking of these documents, if they do not."""
+    def _check_feedback(self, feedback: Feedback, ids: list[str], models: list[str]) -> None:
+        """Raise an error for grades or clicks that do not fit a ranking of these documents."""
         if isinstance(feedback.grades, list) and len(feedback.grades) != len(ids):
-            return RequestError(
+            raise RequestError(
                 f"grades must have one value for each of the {len(ids):,} documents of the ranking, got "
                 f"{len(feedback.grades):,}",
                 422,
@@ -478,7 +479,7 @@ class Log:
             known = set(ids)
             for id in named:
                 if id not in known:
-                    return RequestError(f"the ranking has no document {id!r:.80}", 422)
+                    raise RequestError(f"the ranking has no document {id!r:.80}", 422)
         labels = (
             feedback.grades.values()
             if isinstance(feedback.grades, dict)
@@ -490,21 +491,20 @@ class Log:
         for measure in {one._measure() for one in rankers}:
             why = look(measure, distinct)
             if why is not None:
-                return RequestError(f"the grades are not valid for {measure.title}: {why}", 422)
-        return None
+                raise RequestError(f"the grades are not valid for {measure.title}: {why}", 422)
 
     @staticmethod
-    def _check_brought(db: sqlite3.Connection, entry: Entry, ids: list[str], models: list[str]) -> RequestError | None:
-        """Why feedback is about something else than what its ranking showed, if it is."""
+    def _check_brought(db: sqlite3.Connection, entry: Entry, ids: list[str], models: list[str]) -> None:
+        """Raise an error for feedback about something other than what its ranking showed."""
         feedback, brought = entry.feedback, entry.shown
         if feedback is not None and feedback.model is not None and feedback.model not in models:
-            return RequestError(
+            raise RequestError(
                 f"the feedback must name the model that showed {entry.ranking!r:.80}, {models[0]!r}, got "
                 f"{feedback.model!r}",
                 409,
             )
         if brought is None:
-            return None
+            return
         row_of = {id: row for row, id in enumerate(ids)}
         rows = [row_of.get(id, -1) for id in brought.ids]
         same = len(rows) == len(ids) and -1 not in rows
@@ -515,8 +515,8 @@ class Log:
             shown, given = decode_features(x, wide)[rows], np.asarray(brought.X, dtype=np.float64)
             same = shown.shape == given.shape and np.array_equal(shown, given, equal_nan=True)
         if same:
-            return None
-        return RequestError(
+            return
+        raise RequestError(
             f"the ranking {entry.ranking!r:.80} showed documents other than the ids and x of this feedback: send "
             "what was ranked, in the same order, or leave out ids and x",
             409,
@@ -596,45 +596,44 @@ def insert_shown(db: sqlite3.Connection, one: ShownRanking) -> None:
     insert_row(db, ShownRow(*about, len(one.ids), ids, wide, x, place, one.experiment, one.teams))
 
 
-def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> RequestError | None:
-    """Why a change of models or experiments cannot be made after all events before it, if it cannot."""
+def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> None:
+    """Raise an error for a change of models or experiments that cannot be made after all events before it."""
     body = read_any(entry.body)
     if entry.kind in ("promote", "rollback", "freeze", "thaw"):
         served = replay.models.get(entry.model)
         if served is None:
-            return RequestError(f"there is no model {entry.model!r}", 404)
+            raise RequestError(f"there is no model {entry.model!r}", 404)
         version = body.get("version")
         if entry.kind == "rollback" and version is None:
-            return RequestError("a rollback requires the version to go back to", 422)
+            raise RequestError("a rollback requires the version to go back to", 422)
         if version is not None and not max(served.since, compacted) <= version <= last:
             first = max(served.since, compacted)
-            return RequestError(
+            raise RequestError(
                 f"the version of {entry.model!r} must be between {first:,} and {last:,}, got {version:,}", 422
             )
         if version is not None and entry.file is None and entry.kind in ("promote", "rollback"):
-            return RequestError(
+            raise RequestError(
                 f"version {version:,} of {entry.model!r} could not be rebuilt: try again", 503, retry=True
             )
     elif entry.kind == "model":
         busy, served = _experiments_of(replay, entry.model), replay.models.get(entry.model)
         if busy and served is not None and served.ranker.n_features_in_ != body["features"]:
-            return RequestError(
+            raise RequestError(
                 f"{entry.model!r} takes part in {busy[0]!r}: its number of features cannot change now", 409
             )
     elif entry.kind == "experiment":
         one, two = (replay.models.get(body[side]) for side in ("model", "challenger"))
         if one is None or two is None or one is two:
-            return RequestError("an experiment requires two different models of this service", 422)
+            raise RequestError("an experiment requires two different models of this service", 422)
         if one.ranker.n_features_in_ != two.ranker.n_features_in_:
-            return RequestError("both models of an experiment must have the same number of features", 422)
+            raise RequestError("both models of an experiment must have the same number of features", 422)
         if body["name"] in replay.experiments:
-            return RequestError(f"the experiment {body['name']!r} already exists", 409)
+            raise RequestError(f"the experiment {body['name']!r} already exists", 409)
         busy = _experiments_of(replay, body["model"])
         if busy:
-            return RequestError(f"{body['model']!r} takes part in {busy[0]!r}: stop that experiment first", 409)
+            raise RequestError(f"{body['model']!r} takes part in {busy[0]!r}: stop that experiment first", 409)
     elif entry.kind == "stop" and body["name"] not in replay.experiments:
-        return RequestError(f"there is no experiment {body['name']!r}", 404)
-    return None
+        raise RequestError(f"there is no experiment {body['name']!r}", 404)
 
 
 def _experiments_of(replay: Replay, name: str) -> list[str]:
