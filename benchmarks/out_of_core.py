@@ -88,7 +88,7 @@ def measure(folder: Path, in_memory: int = IN_MEMORY) -> dict[str, Any]:
     LossOverLists.of(SmoothNDCG(k=50), some[:200].to_queries())(np.zeros(parts.n_features))
     cold, size = read_cold(folder)
     fit = timed(lambda: rw.RidgeCommittee().fit(parts))
-    lists, w = LossOverLists.of(SmoothNDCG(k=50), parts.chunked()), np.full(parts.n_features, 1e-3)
+    lists, w = LossOverLists.of(SmoothNDCG(k=50), parts.as_source()), np.full(parts.n_features, 1e-3)
     first, again = timed(lambda: lists(w)), timed(lambda: lists(w))
     held = parts.executor.kept.bytes  # type: ignore[attr-defined]
     queries = some.to_queries()

@@ -34,16 +34,16 @@ def measured(folder: Path, workers: int | None = None) -> dict[str, float]:
     from rankwise.losses.compute import LossOverLists
     from rankwise.losses.smooth_ndcg import SmoothNDCG
     from rankwise.rankers.linear.committee import committee_targets
-    from rankwise.rankers.linear.ridge import ProblemsOfChunk
+    from rankwise.rankers.linear.ridge import ProblemsJob, RegressionTerms
 
     parts = rw.Parts(folder)
     if workers is not None:
         parts = parts.on("processes", workers)
-    queries = parts.chunked()
+    queries = parts.as_source()
     lists, w = LossOverLists.of(SmoothNDCG(k=50), queries), np.full(parts.n_features, 1e-3)
     lists(w)  # compiled, prepared and read
     passes = [timed(lambda: lists(w)) for _ in range(3)]
-    job = ProblemsOfChunk(True, committee_targets, (1.0, 1.0), None, None, np.zeros(len(queries), np.int64), 1)
+    job = ProblemsJob(True, RegressionTerms(committee_targets), np.zeros(len(queries), np.int64), 1)
     queries.total(job)
     moments = timed(lambda: queries.total(job))
     parts.executor.close()

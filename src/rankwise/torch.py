@@ -315,7 +315,7 @@ class QueryDataset(ShownAsFacts):
         checks.refuse_unless_one_of(dtype, "dtype", ("float32", "float64"))
         queries = as_queries(queries, "QueryDataset")
         queries.labels()  # raises an error where there are none
-        queries._refuse_missing("a batch for PyTorch")
+        queries.refuse_missing("a batch for PyTorch")
         self.queries, self.dtype = queries._replace(docid=None, qid=None), np.dtype(dtype)
 
     def __len__(self) -> int:

@@ -40,7 +40,7 @@ def test_a_checkpoint_and_a_line_per_pass(run, folder, tmp_path):
             *("--test-share", "0", "--checkpoint", str(tmp_path / "run"), "--verbose", "--workers", "2"),
         )
         assert code == 0, err
-        assert ("LossOfChunk" in err) == (name == "one")  # the second run takes them from the journal
+        assert ("LossJob" in err) == (name == "one")  # the second run takes them from the journal
     one, two = (rw.load(tmp_path / f"{name}.rankwise").coef_ for name in ("one", "two"))
     np.testing.assert_array_equal(one, two)
 

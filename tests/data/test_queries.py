@@ -549,6 +549,6 @@ def test_kept_nan_is_refused_however_the_queries_were_cut_and_copied():
     for queries in (kept, kept[:1], kept[[1, 0]], kept.with_weight([1, 2]), pickle.loads(pickle.dumps(kept)), changed):
         for _ in range(2):
             with pytest.raises(DataError, match=r"X is nan at row .*, and a test gives no meaning to missing values"):
-                queries._refuse_missing("a test")
+                queries.refuse_missing("a test")
     for queries in (whole, kept[1:], pickle.loads(pickle.dumps(whole)), kept[1:].with_labels([1, 0])):
-        queries._refuse_missing("a test")
+        queries.refuse_missing("a test")

@@ -294,11 +294,11 @@ def test_a_loss_that_other_processes_cannot_import_is_named(processes):
 
 
 def test_executors_are_named(folders):
-    with pytest.raises(RankwiseError, match="'threads', 'processes' or a Dask client: found 'magic'"):
+    with pytest.raises(RankwiseError, match="'threads', 'processes' or a Dask client, got 'magic'"):
         Parts(folders[1], executor="magic")
-    with pytest.raises(RankwiseError, match="workers is a whole number from 1: found 0"):
+    with pytest.raises(RankwiseError, match="workers must be a positive integer, got 0"):
         Parts(folders[1]).on("processes", 0)
-    with pytest.raises(RankwiseError, match="found 'much'"):
+    with pytest.raises(RankwiseError, match="got 'much'"):
         Parts(folders[1], memory_limit="much")
 
 

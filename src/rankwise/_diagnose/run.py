@@ -135,7 +135,7 @@ def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
             raise DataError(f"diagnose takes Queries, got {type(part).__name__} for {name!r}")
         if name in named:
             raise DataError(f"two sets are called {name!r}: give them different names")
-        part._refuse_missing("diagnose")
+        part.refuse_missing("diagnose")
         named[name] = part
     if not named:
         raise DataError("diagnose needs at least one set of queries, got none")

@@ -9,10 +9,9 @@ Both work through the queries in chunks, on threads, and take the kernel as a ty
 once for all losses.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from typing import Any, Self, cast
+from functools import cache, partial
+from typing import Any, Self
 
 import numpy as np
 from numba import types
@@ -25,8 +24,8 @@ from rankwise._kernels.ragged import GRADES
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import Chunk, Job, QuerySource
 
 # The signature of a kernel: (score, label, value, grad, table, params) -> loss.
 KERNEL = types.float64(FLOATS_IN, FLOATS_IN, FLOATS_IN, FLOATS, FLOATS_IN, FLOATS_IN)
@@ -281,6 +280,56 @@ def _curved_driver() -> Any:
 
 
 @dataclass(frozen=True)
+class LossJob(Job):
+    """The loss and its gradient on one chunk; every pass is given the weights w and the loss.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss, as far as what it prepares from labels.
+    weight : ndarray of shape (n_queries,) or None
+        Weights of all queries, in place of their own.
+    """
+
+    loss: Loss
+    weight: Vector | None
+
+    def prepare(self, queries: Queries, offset: int) -> "PreparedLoss":
+        lists = PreparedLists.of(
+            self.loss, queries.labels(), queries.start, queries.scattered_rows, queries.document_weight
+        )
+        own = queries.weight if self.weight is None else self.weight[offset : offset + len(queries)]
+        return PreparedLoss(lists, _NOTHING if own is None else own)
+
+    def run(self, chunk: Chunk, prepared: "PreparedLoss", w: Vector, loss: Loss) -> tuple[float, Vector]:
+        X = np.asarray(chunk.queries.X)
+        gradient = np.zeros(X.shape[1])
+        compiled, before, after = prepared.arguments(loss, X.dtype)
+        return compiled(chunk.first, chunk.last, *before, X, *after, w, gradient), gradient
+
+
+@dataclass
+class PreparedLoss:
+    """What the compiled loop of :class:`LossJob` takes besides X, the weights and the gradient."""
+
+    lists: PreparedLists
+    weight: Vector
+    known: tuple[Loss, tuple[Any, ...]] | None = None
+
+    def arguments(self, loss: Loss, dtype: "np.dtype[Any]") -> tuple[Any, ...]:
+        """(compiled loop, arguments before X, arguments after it), made once for a loss."""
+        known = self.known
+        if known is None or known[0] is not loss:
+            lists = self.lists
+            rows = np.empty(0, np.int64) if lists.rows is None else lists.rows
+            params = np.array(loss.params(), dtype=np.float64)
+            compiled = partial(_fused_on(dtype), typed_function(lists.kernel, KERNEL))
+            given = compiled, (lists.start, rows), (lists.label, lists.value, self.weight, lists.table, params)
+            known = self.known = loss, given
+        return known[1]
+
+
+@dataclass(frozen=True)
 class LossOverLists:
     """f(w) = sum_q weight_q phi_q(X_q w), with its gradient sum_q weight_q X_q' g_q.
 
@@ -289,20 +338,23 @@ class LossOverLists:
 
     Attributes
     ----------
-    queries : Queries
+    queries : Queries or ChunkedQueries
         Judged queries.
-    prepared : PreparedLists
-        The loss, and what it computes from the labels.
+    loss : Loss
+        The loss.
     weight : ndarray, shape (n_queries,) or (0,)
         Weights of the queries; empty where all are 1.
+    work : PreparedJob or Work
+        What is computed of every chunk.
     """
 
-    queries: Queries
-    prepared: PreparedLists
+    queries: QuerySource
+    loss: Loss
     weight: Vector
+    work: Any
 
     @classmethod
-    def of(cls, loss: Loss, queries: Queries, weight: Vector | None = None) -> Self:
+    def of(cls, loss: Loss, queries: QuerySource, weight: Vector | None = None) -> Self:
         """Prepare a loss for queries.
 
         Parameters
@@ -319,15 +371,9 @@ class LossOverLists:
         LossOverLists
             The function.
         """
-        if isinstance(queries, ChunkedQueries):
-            from rankwise.losses.over_chunks import LossOverChunks  # which derives from this class
-
-            return cast(Self, LossOverChunks.over(loss, queries, weight))
-        own = np.empty(0) if queries.weight is None else queries.weight
-        prepared = PreparedLists.of(
-            loss, queries.labels(), queries.start, queries.scattered_rows, queries.document_weight
-        )
-        return cls(queries, prepared, own if weight is None else np.ascontiguousarray(weight, dtype=np.float64))
+        other = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        own = other if other is not None else _NOTHING if queries.weight is None else queries.weight
+        return cls(queries, loss, own, queries.work(LossJob(loss, other)))
 
     def __call__(self, w: Vector, *, n_jobs: int | None = None) -> tuple[float, Vector]:
         """Evaluate the function.
@@ -347,35 +393,12 @@ class LossOverLists:
             The gradient of f at w.
         """
         weights = np.ascontiguousarray(w, dtype=np.float64)
-        total, slope = 0.0, np.zeros(self.queries.n_features)
-        for value, gradient in parallel.map_chunks(partial(self.part, w=weights), self._chunks, n_jobs):
-            total += value
-            slope += gradient
-        return total, slope
+        sums = self.queries.total(self.work, weights, self.loss, n_jobs=n_jobs)
+        value, slope = sums or (0.0, np.zeros(self.queries.n_features))  # there may be no queries
+        return float(value), slope
 
-    def part(self, first: int, last: int, w: Vector) -> tuple[float, Vector]:
-        """(value, gradient) of the sum over queries first..last-1."""
-        gradient = np.zeros(self.queries.n_features)
-        return self._compiled(first, last, *self._given, w, gradient), gradient
 
-    # The same at every call; on short lists, looking it up would take as long as the work itself.
-
-    @cached_property
-    def _chunks(self) -> list[tuple[int, int]]:
-        return list(parallel.query_chunks(self.queries.start))
-
-    @cached_property
-    def _given(self) -> tuple[Any, ...]:
-        """What the compiled loop takes besides the range, the weights and the gradient."""
-        prepared, X = self.prepared, np.asarray(self.queries.X)
-        rows = np.empty(0, np.int64) if prepared.rows is None else prepared.rows
-        params = np.array(prepared.loss.params(), dtype=np.float64)
-        return self.queries.start, rows, X, prepared.label, prepared.value, self.weight, prepared.table, params
-
-    @cached_property
-    def _compiled(self) -> Callable[..., float]:
-        """The compiled loop with its kernel."""
-        return partial(_fused_on(self.queries.X.dtype), typed_function(self.prepared.kernel, KERNEL))
+_NOTHING = np.empty(0)
 
 
 def _fused_lists(kernel, first, last, start, rows, X, label, value, weight, table, params, w, gradient):

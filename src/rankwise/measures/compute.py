@@ -127,28 +127,43 @@ def measure_lists_by_ties(
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """As :func:`measure_lists` for several ways to order equal scores, with one sort; modes x measures x queries."""
+    result: NDArray[np.float64] = measure_candidates(measures, lists, lists.scores[np.newaxis], modes, n_jobs)[0]
+    return result
+
+
+def measure_candidates(
+    measures: Sequence[Measure | PreparedMeasure],
+    lists: ScoredLists,
+    candidates: NDArray[np.float64],
+    modes: Sequence[Ties] = ("expected",),
+    n_jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """As :func:`measure_lists_by_ties` for several vectors of scores; candidates x modes x measures x queries."""
     for ties in modes:
         if not isinstance(ties, str) or ties not in TIES:
             raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
-    scores, start = lists.scores, lists.start
+    start = lists.start
     prepared = [
         one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start, lists.judged)
         for one in measures
     ]
     no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
-    result = np.full((len(modes), len(measures), len(start) - 1), np.nan)
+    result = np.full((len(candidates), len(modes), len(measures), len(start) - 1), np.nan)
+    run_kernel = measure_chunk()
 
-    def work(first: int, last: int) -> None:
+    def work(candidate: int, first: int, last: int) -> None:
+        scores, values = candidates[candidate], result[candidate]
         order, end = np.empty((2, int(start[last] - start[first])), dtype=np.int64)
         retrieved = np.empty(last - first, dtype=np.int64)
         tied = order_lists(first, last, start, no_rows, scores, order, end, retrieved)
         for (mode, ties), (number, one) in product(enumerate(modes if tied else modes[:1]), enumerate(prepared)):
-            given = (TIES[ties], one.measure.needs_ideal, one.table, one.params, result[mode, number, first:last])
-            measure_chunk()(one.kernel, start[first : last + 1], order, end, retrieved, one.values, *given)
+            given = (TIES[ties], one.measure.needs_ideal, one.table, one.params, values[mode, number, first:last])
+            run_kernel(one.kernel, start[first : last + 1], order, end, retrieved, one.values, *given)
         if not tied:  # all ways to order equal scores are one
-            result[1:, :, first:last] = result[0, :, first:last]
+            values[1:, :, first:last] = values[0, :, first:last]
 
-    parallel.map_chunks(work, list(parallel.query_chunks(start)), n_jobs)
+    chunks = list(parallel.query_chunks(start))
+    parallel.map_chunks(work, [(number, *chunk) for number in range(len(candidates)) for chunk in chunks], n_jobs)
     return result
 
 

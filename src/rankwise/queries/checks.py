@@ -17,7 +17,6 @@ from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.queries.string_column import StringColumn
 
 if TYPE_CHECKING:
-    from rankwise.queries.passes.chunked import ChunkedQueries
     from rankwise.queries.queries import Queries
 
 Missing = Literal["error", "zero", "min", "keep"]
@@ -250,7 +249,7 @@ def refuse_unjudged(queries: "Queries", what: str) -> None:
         )
 
 
-def differing_weights(queries: "Queries | ChunkedQueries") -> NDArray[np.float64] | None:
+def differing_weights(queries: "Queries") -> NDArray[np.float64] | None:
     """The document weights, or None if there are none or all of them are 1, which is the same to the last bit."""
     weight = queries.document_weight
     return None if weight is None or (weight == 1.0).all() else weight

@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 from rankwise._kernels import parallel
 from rankwise._kernels.bits import mix, mixed, to_bits, word_of
 from rankwise._kernels.machine.jit import kernel
-from rankwise.queries.checks import differing_weights
-from rankwise.queries.passes.chunked import ChunkedQueries, RecordedOfChunk
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 
 # One fingerprint per query.
 FINGERPRINT = np.dtype([("hash", np.uint64), ("documents", np.uint32, (4,))])
@@ -45,7 +44,7 @@ MOST = 1 << 22
 Same = Literal["same", "in another order", "with other weights", "other"]
 
 
-def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
+def fingerprints(queries: QuerySource, *, n_jobs: int | None = None) -> Marks:
     """Compute one fingerprint per query.
 
     Parameters
@@ -67,9 +66,11 @@ def fingerprints(queries: Queries, *, n_jobs: int | None = None) -> Marks:
     >>> bool((fingerprints(one)["hash"] == fingerprints(two)["hash"]).all())
     True
     """
+    return queries.fingerprints(n_jobs)
 
-    if isinstance(queries, ChunkedQueries):
-        return queries.survey.marks
+
+def compute_fingerprints(queries: Queries, n_jobs: int | None) -> Marks:
+    """One fingerprint per query in memory."""
     X = content(queries)
     hashes, sketches = np.zeros(len(queries), np.uint64), np.zeros((len(queries), SKETCHED), np.uint32)
     labels = np.empty(0) if queries.y is None else queries.y
@@ -196,7 +197,7 @@ class TrainingRecord:
     trail: int = 0
 
     @classmethod
-    def of(cls, queries: Queries, *, n_jobs: int | None = None) -> "TrainingRecord":
+    def of(cls, queries: QuerySource, *, n_jobs: int | None = None) -> "TrainingRecord":
         """The record of a set of queries."""
         return cls().added(fingerprints(queries, n_jobs=n_jobs), recorded_weights(queries))
 
@@ -222,21 +223,20 @@ class TrainingRecord:
         return "with other weights" if (self.count, self.content) == (other.count, other.content) else "other"
 
 
-def recorded_weights(queries: Queries) -> NDArray[np.float64] | None:
+def recorded_weights(queries: QuerySource) -> NDArray[np.float64] | None:
     """What the record of a fit keeps of the weights: the query weights, and a digest of any document weights.
 
     A digest stands in place of the query's weight, as the bits of a float64; the record looks at bits alone.
     """
-    weight = differing_weights(queries)
-    if weight is None:
+    if not queries.has_document_weights:
         return queries.weight
-    if isinstance(queries, ChunkedQueries):
-        return np.concatenate(list(queries.map(RecordedOfChunk())))
-    return weight_digests(queries, weight)
+    digests: NDArray[np.float64] = queries.apply(weight_digests)
+    return digests
 
 
-def weight_digests(queries: Queries, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def weight_digests(queries: Queries) -> NDArray[np.float64]:
     """A digest of the document weights and of the weight of every query, as the bits of a float64."""
+    weight = np.ones(queries.n_documents) if queries.document_weight is None else queries.document_weight
     digests = np.empty(len(queries), dtype=np.uint64)
     for query in range(len(queries)):
         own = np.append(weight[queries.rows_of(query)], queries.query_weight[query])

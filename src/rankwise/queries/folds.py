@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.errors import DataError
 from rankwise.queries import checks
 from rankwise.queries.parts.parts import Parts
-from rankwise.queries.passes.chunked import ChunkedQueries
-from rankwise.queries.queries import Queries, as_queries
+from rankwise.queries.queries import Queries
+from rankwise.queries.source import as_source
 
 QuerySet = TypeVar("QuerySet", Queries, Parts)
 Seed = int | np.random.Generator | None
@@ -67,7 +67,7 @@ def split(
     >>> [len(part) for part in split(queries)]
     [6, 2, 2]
     """
-    queries = queries if isinstance(queries, Parts) else as_queries(queries, "split")
+    as_source(queries, "split")
     shares = checks.as_floats(sizes, "sizes are shares above 0 that add up to 1")
     if shares.ndim != 1 or not len(shares) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
         raise DataError(f"sizes are shares above 0 that add up to 1: found {sizes}")
@@ -100,7 +100,7 @@ def kfold(queries: Queries | Parts, k: int = 5, *, random_state: Seed = 0) -> It
     folds : iterator of Fold
         The k folds.
     """
-    queries = queries if isinstance(queries, Parts) else as_queries(queries, "kfold")
+    as_source(queries, "kfold")
     k = checks.as_whole(k, "k")
     if k < 3:
         raise DataError(
@@ -150,7 +150,7 @@ class Unsliced(ShownAsFacts):
         self.queries = queries
 
     @staticmethod
-    def open(value: Any) -> Queries:
+    def open(value: Any) -> Any:
         """The queries inside a wrapper.
 
         Parameters
@@ -165,9 +165,9 @@ class Unsliced(ShownAsFacts):
         """
         if isinstance(value, Unsliced):
             return value.queries
-        if isinstance(value, (Queries, ChunkedQueries, Parts)):
-            return cast(Queries, value)
-        raise DataError(f"a set of queries is Queries or Unsliced(queries): found {type(value).__name__}")
+        if not hasattr(value, "as_source"):
+            raise DataError(f"a set of queries must be Queries or Unsliced(queries), got {type(value).__name__}")
+        return value
 
     def __repr__(self) -> str:
         return f"Unsliced({self.queries!r})"

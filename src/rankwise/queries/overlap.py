@@ -18,15 +18,12 @@ a hundred (:func:`_by_more_than_chance`).
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import parallel
 from rankwise._kernels.bits import mixed
-from rankwise.queries.chunks import Job
 from rankwise.queries.fingerprints import (
     SKETCHED,
     Fingerprints,
@@ -36,8 +33,8 @@ from rankwise.queries.fingerprints import (
     is_among,
     projection_signs,
 )
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import Chunk, Job, QuerySource
 
 Mask = NDArray[np.bool_]
 
@@ -84,7 +81,7 @@ class Overlap:
         return (self.same | self.common) & ~self.identified
 
 
-def overlap(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = None) -> Overlap:
+def overlap(queries: QuerySource, seen: Fingerprints, *, n_jobs: int | None = None) -> Overlap:
     """Compare queries with those that were seen.
 
     Parameters
@@ -116,7 +113,7 @@ def overlap(queries: Queries, seen: Fingerprints, *, n_jobs: int | None = None) 
     return Overlap(same, identified, common & ~identified)
 
 
-def same_content(queries: Queries, *, n_jobs: int | None = None) -> NDArray[np.int64]:
+def same_content(queries: QuerySource, *, n_jobs: int | None = None) -> NDArray[np.int64]:
     """Find the queries that repeat each other, or may do so.
 
     Queries of one group have the same features and labels, or share two documents that occur in exactly the same
@@ -221,30 +218,29 @@ def _with_two(query: Places, key: Words, count: int) -> Mask:
     return found
 
 
-def _sketched(queries: Queries, sketches: NDArray[np.uint32], n_jobs: int | None) -> tuple[Places, Places]:
+def _sketched(queries: QuerySource, sketches: NDArray[np.uint32], n_jobs: int | None) -> tuple[Places, Places]:
     """(query, place of a sketch) for every sketch that a document of the query has, each pair once."""
     if not len(sketches):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    if isinstance(queries, ChunkedQueries):
-        parts = list(queries.map(SketchesOfChunk(sketches), n_jobs=n_jobs))
-        query, sketch = np.concatenate([np.zeros((2, 0), np.int64), *parts], axis=1)
-        return query, sketch
-    X, place = content(queries), np.full(queries.n_documents, -1, np.int64)
-    signs, ends = projection_signs(X.shape[1]), [*range(0, queries.n_documents, parallel.CHUNK), queries.n_documents]
-    parallel.map_chunks(
-        lambda first, last: find_sketches(first, last, X, signs, sketches, place), list(pairwise(ends)), n_jobs
-    )
-    found = place >= 0
-    query, sketch = np.unique(np.stack([queries.query_of_row[found], place[found]]), axis=1)
+    query, sketch = np.concatenate([np.zeros((2, 0), np.int64), *queries.map(FindSketches(sketches), n_jobs=n_jobs)], 1)
     return query, sketch
 
 
 @dataclass(frozen=True)
-class SketchesOfChunk(Job):
-    """The sketches that are found in a chunk."""
+class FindSketches(Job):
+    """The sketches that the documents of a chunk have."""
 
     sketches: NDArray[np.uint32]
+    keeps_prepared = False
 
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Places:
-        query, sketch = _sketched(block, self.sketches, 1)
-        return np.stack([query + first, sketch])
+    def prepare(self, queries: Queries, offset: int) -> NDArray[Any]:
+        return content(queries)
+
+    def run(self, chunk: Chunk, prepared: NDArray[Any], *arguments: Any) -> Places:
+        queries, own = chunk.queries, slice(chunk.first, chunk.last)
+        rows: Any = slice(int(queries.start[chunk.first]), int(queries.start[chunk.last]))
+        X = prepared[rows if queries.is_grouped else queries.rows[rows]]
+        place = np.full(len(X), -1, np.int64)
+        find_sketches(0, len(X), X, projection_signs(X.shape[1]), self.sketches, place)
+        owner = np.repeat(np.arange(chunk.numbers.start, chunk.numbers.stop), queries.sizes[own])
+        return np.asarray(np.unique(np.stack([owner, place])[:, place >= 0], axis=1))

@@ -18,6 +18,7 @@ from rankwise.queries import checks, grouping
 from rankwise.queries.checks import Floats, Missing, plural
 from rankwise.queries.grouped_labels import Labels
 from rankwise.queries.selection import Query, as_scaling, checked_fields, one_query, select, select_features
+from rankwise.queries.source import MemorySource
 from rankwise.queries.string_column import StringColumn
 
 if TYPE_CHECKING:
@@ -45,9 +46,11 @@ _FIELDS = (
     "judged",
     "_finite",
 )
+# What fingerprints do not depend on.
+_NOT_IN_FINGERPRINTS = {"weight", "feature_names", "scaling", "document_weight", "built_by", "judged", "finite"}
 
 
-class Queries:
+class Queries(MemorySource):
     """Judged queries: documents x features, labels, and which rows belong to which query.
 
     Query q owns the rows ``rows[start[q]:start[q+1]]``. ``X``, ``y``, ``docid`` and every score stay in the order of
@@ -607,7 +610,7 @@ class Queries:
     def __reduce__(self) -> tuple[Any, ...]:
         return Queries._trusted, tuple(getattr(self, name) for name in _FIELDS)
 
-    def _refuse_missing(self, who: str) -> None:
+    def refuse_missing(self, who: str) -> None:
         """Raise an error for NaN that ``missing="keep"`` left in, where ``who`` has no use for it."""
         if not self._finite:  # looked at once: reading all of X takes as long as multiplying it by weights
             checks.refuse_missing(self.X, who)
@@ -617,7 +620,10 @@ class Queries:
         """A copy with other fields, by the names of the constructor's parameters."""
         if "X" in changes:
             changes.setdefault("finite", False)
-        return Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
+        other = Queries._trusted(*(changes.get(name.lstrip("_"), getattr(self, name)) for name in _FIELDS))
+        if changes.keys() <= _NOT_IN_FINGERPRINTS and hasattr(self, "_fingerprints"):
+            object.__setattr__(other, "_fingerprints", self._fingerprints)
+        return other
 
 
 def as_queries(value: Any, function: str) -> Queries:

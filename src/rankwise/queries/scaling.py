@@ -14,9 +14,9 @@ from rankwise._kernels import parallel
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
-from rankwise.queries.chunks import How, block_of, center_and_scale, shaped
-from rankwise.queries.passes.chunked import ChunkedQueries, as_data
+from rankwise.queries.chunks import How, center_and_scale, shaped
 from rankwise.queries.queries import Queries, as_queries
+from rankwise.queries.source import QuerySource, as_source, block_of
 
 Per = Literal["set", "query"]
 Array = NDArray[np.float64]
@@ -88,15 +88,17 @@ class Scaler(ShownAsFacts):
             The fitted scaler.
         """
         self._check_params()
-        data = as_data(queries, "Scaler.fit")
-        if isinstance(data, Queries):
-            data._refuse_missing("a Scaler")
+        data = as_source(queries, "Scaler.fit")
+        data.refuse_missing("a Scaler")
         _refuse_scaled(data)
         if self.per == "set" and not data.n_documents:
             raise DataError("a scaler is fitted on documents: found none")
-        self.center_, self.scale_ = (
-            center_and_scale(_in_input_order(data), self.how) if self.per == "set" else (None,) * 2
-        )
+        self.center_, self.scale_ = None, None
+        if self.per == "set":
+            rows: QuerySource = data
+            if not data.is_grouped and data.n_documents <= parallel.CHUNK:  # sums in the order of the input
+                rows = Queries._trusted(queries.X, None, np.array([0, data.n_documents]))
+            self.center_, self.scale_ = center_and_scale(rows, self.how)
         self.n_features_in_ = data.n_features
         self.feature_names_in_ = data.feature_names
         return self
@@ -206,7 +208,7 @@ class Scaler(ShownAsFacts):
         """The queries with their features in the fitted order."""
         self._check_fitted()
         queries = as_queries(queries, "Scaler.transform")
-        queries._refuse_missing("a Scaler")
+        queries.refuse_missing("a Scaler")
         _refuse_scaled(queries)
         if queries.n_features != self.n_features_in_:
             raise DataError(f"the scaler was fitted on {self.n_features_in_} features: found {queries.n_features}")
@@ -337,13 +339,6 @@ class Scaler(ShownAsFacts):
 
 
 # ------------------------------------------------------------------------------------------- arithmetic on blocks
-
-
-def _in_input_order(queries: "Queries | ChunkedQueries") -> "Queries | ChunkedQueries":
-    """All rows as one query if they make one chunk, so that scattered ones are summed in the order of the input."""
-    if isinstance(queries, ChunkedQueries) or len(list(parallel.query_chunks(queries.start))) > 1:
-        return queries
-    return Queries._trusted(queries.X, None, np.array([0, queries.n_documents]))
 
 
 def _refuse_scaled(queries: Any) -> None:

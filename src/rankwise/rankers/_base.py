@@ -41,15 +41,15 @@ from rankwise.rankers._fit_frame import (
     warn_of_shared_queries,
 )
 from rankwise.rankers._parameters import CommonParameters
-from rankwise.rankers._passes import ScoresOfChunk, rank_by_scores, rank_parts, recorded_passes
+from rankwise.rankers._passes import predict_block, rank_by_scores, rank_parts, recorded_passes
 from rankwise.rankers._record import FitRecord, begin_record
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
-    from rankwise.queries.chunks import Job
     from rankwise.queries.passes.estimate import Estimate
+    from rankwise.queries.source import Job, QuerySource
     from rankwise.rankers.certificate.objective import TrainingObjective
 
 Vector = NDArray[np.float64]
@@ -236,7 +236,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """
         self._check_fitted()
         if isinstance(X, Parts):
-            return np.concatenate([np.empty(0), *X.chunked().map(ScoresOfChunk(self), n_jobs=1)])
+            return np.asarray(X.as_source().apply(predict_block, self, n_jobs=1))
         X = inputs.apply_builder(self, X)
         if isinstance(X, Query):
             X = inputs.as_single_query(X)
@@ -312,8 +312,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         DataError
             If the data are malformed, or the grouping of rows is not given.
         """
-        from rankwise.rankers._model_selection import mean_measure, weighted_mean
-        from rankwise.rankers._passes import measured
+        from rankwise.rankers._model_selection import weighted_mean
+        from rankwise.rankers._passes import measure_ranker
 
         if sample_weight is not None:
             raise DataError(
@@ -321,12 +321,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 "give Queries with document_weight=, or the weights to fit alone, in a pipeline as step__sample_weight="
             )
         self._check_fitted()
-        if isinstance(X, Parts):
-            parts = inputs.judged_queries(self, X, y, group, qid, "score")
-            return weighted_mean(measured(self, cast(Any, parts), self._measure()), parts.query_weight)
         X = inputs.order_columns(self, inputs.apply_builder(self, X, grouped=True, judged=y is None))
         queries = inputs.judged_queries(self, X, y, group, qid, "score")
-        return mean_measure(queries, self.predict(queries), self._measure(), self.n_jobs)
+        (values,) = measure_ranker(queries, self, self._measure(), ("expected",))
+        return weighted_mean(values, queries.query_weight)
 
     # ------------------------------------------------------------------------------------------- what is guaranteed
 
@@ -435,13 +433,13 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         inputs.judged_queries(self, queries, None, None, None)
         return Estimate.of(queries, *self._expected_passes(queries))
 
-    def _expected_passes(self, queries: ChunkedQueries) -> "tuple[Job, tuple[Any, ...], int, int]":
+    def _expected_passes(self, queries: "QuerySource") -> "tuple[Job, tuple[Any, ...], int, int]":
         """(a typical job, its arguments, the usual number of passes, the largest number); one more is the survey."""
-        from rankwise.losses.over_chunks import LossOfChunk
+        from rankwise.losses.compute import LossJob
         from rankwise.losses.pairwise_hinge import PairHinge
 
         w = np.zeros(queries.n_features)
-        return LossOfChunk(PairHinge(), None), (w, PairHinge()), 2, 2
+        return LossJob(PairHinge(), None), (w, PairHinge()), 2, 2
 
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)

@@ -69,15 +69,7 @@ def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:
 
 def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
     """Warn if no query of non-zero weight holds two different labels."""
-    if isinstance(queries, ChunkedQueries):
-        differs = queries.survey.differs & (queries.query_weight > 0)
-    else:
-        labels, sizes = queries.labels(), queries.sizes
-        in_order = queries.in_query_order(labels)
-        first = np.repeat(in_order[np.minimum(queries.start[:-1], len(labels) - 1)], sizes)
-        differs = in_order != first
-        if queries.weight is not None:
-            differs &= np.repeat(queries.weight > 0, sizes)
+    differs = queries.labels_differ() & (queries.query_weight > 0)
     if not differs.any():
         weighted = "" if queries.weight is None else " and a weight above 0"
         warn(

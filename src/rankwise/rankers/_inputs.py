@@ -33,18 +33,15 @@ if TYPE_CHECKING:
 
 def training_queries(
     ranker: "Ranker", X: Any, y: Any, group: Any, qid: Any, sample_weight: Any, checkpoint: Any
-) -> Queries:
+) -> Any:
     """The judged queries that ``fit`` learns from, checked; :meth:`Ranker.fit` documents the parameters."""
     if hasattr(X, "as_training_queries"):  # a click log, which a higher layer has
         X = X.as_training_queries(ranker)
     queries = judged_queries(ranker, X, y, group, qid)
-    if isinstance(queries, ChunkedQueries):
-        if sample_weight is not None:
-            raise DataError("Parts hold their own document weights: leave out sample_weight=")
-    elif checkpoint is not None:
-        raise RankwiseError("checkpoint= records passes over Parts: pass Parts, or leave it out")
-    elif sample_weight is not None:
+    if sample_weight is not None:
         queries = queries.with_document_weight(sample_weight)
+    if checkpoint is not None and not isinstance(queries, ChunkedQueries):
+        raise RankwiseError("checkpoint= records passes over Parts: pass Parts, or leave it out")
     check_document_weights(ranker, queries)
     if not queries.n_documents:
         raise DataError(f"{ranker.name}.fit needs judged documents, got {len(queries):,} queries without any")
@@ -84,7 +81,7 @@ def align_validation(ranker: "Ranker", validation: Any) -> Queries | None:
     return align(ranker, Unsliced.open(validation))
 
 
-def judged_queries(ranker: "Ranker", X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Queries:
+def judged_queries(ranker: "Ranker", X: Any, y: Any, group: Any, qid: Any, method: str = "fit") -> Any:
     """Judged queries from arrays, data frames, `Queries` or `Parts`, checked for this ranker.
 
     Parameters
@@ -98,8 +95,8 @@ def judged_queries(ranker: "Ranker", X: Any, y: Any, group: Any, qid: Any, metho
 
     Returns
     -------
-    Queries
-        The queries; :class:`ChunkedQueries` if they are in parts.
+    QuerySource
+        The queries: :class:`Queries`, or :class:`ChunkedQueries` if they are in parts.
 
     Raises
     ------
@@ -111,7 +108,7 @@ def judged_queries(ranker: "Ranker", X: Any, y: Any, group: Any, qid: Any, metho
             raise DataError("Parts hold their own labels and grouping: leave out y, group= and qid=")
         if method == "fit":
             check_runs_on_parts(ranker)
-        queries = cast(Queries, X if isinstance(X, ChunkedQueries) else X.chunked(verbose=ranker.verbose))
+        queries: Any = X.as_source(verbose=ranker.verbose)
     elif isinstance(X, Queries):
         if group is not None or qid is not None:
             raise DataError("Queries hold their own grouping: leave out group= and qid=")
@@ -128,7 +125,7 @@ def judged_queries(ranker: "Ranker", X: Any, y: Any, group: Any, qid: Any, metho
         raise DataError("y carries its own grouping (rankwise.sklearn.labels): leave out group= and qid=")
     else:
         queries = Queries.from_arrays(X, y, group=group, qid=qid, missing=ranker.missing)
-    queries.labels()
+    queries.require_labels()
     check_missing_policy(ranker)
     queries = fill_missing(ranker, queries)
     check_missing(ranker, queries)
@@ -140,13 +137,10 @@ def judged_queries(ranker: "Ranker", X: Any, y: Any, group: Any, qid: Any, metho
 
 def align(ranker: "Ranker", queries: Any, scaled: bool = True) -> Queries:
     """Queries with their features in the fitted order, matched by name if both have names."""
-    if isinstance(queries, Parts):
-        queries = queries.chunked(verbose=ranker.verbose)
-    queries = fill_missing(ranker, apply_builder(ranker, queries, scaled=scaled))
+    queries = apply_builder(ranker, queries, scaled=scaled).as_source(verbose=ranker.verbose)
+    queries = fill_missing(ranker, queries)
     names = ranker._names()
     if names is not None and queries.feature_names is not None and names != queries.feature_names:
-        if isinstance(queries, ChunkedQueries):
-            raise DataError("these parts have other features, or another order of features, than the training data")
         queries = queries.select_features(names)
     check_width(ranker, queries.n_features)
     check_missing(ranker, queries)
@@ -281,12 +275,9 @@ def _lacks(names: Sequence[str], needed: Sequence[str]) -> bool:
 
 def fill_missing(ranker: "Ranker", queries: Queries) -> Queries:
     """The queries without the NaN that a builder with ``missing="keep"`` leaves, by the policy of the ranker."""
-    if isinstance(queries, ChunkedQueries):  # a survey names the missing values of these
-        return queries
     if queries.built_by is None or queries.built_by.missing != "keep" or ranker.keeps_missing:
         return queries
-    X = checks.fill_missing(queries.X, queries.start, queries.scattered_rows, ranker.missing, queries.feature_names)
-    return queries._replace(X=X)
+    return queries.fill_missing(ranker.missing)
 
 
 def check_missing_policy(ranker: "Ranker") -> None:
@@ -297,16 +288,8 @@ def check_missing_policy(ranker: "Ranker") -> None:
 
 def check_missing(ranker: "Ranker", queries: Queries) -> None:
     """Raise an error if there are missing values that the ranker cannot take."""
-    if ranker.keeps_missing:
-        return
-    if not isinstance(queries, ChunkedQueries):
-        queries._refuse_missing(ranker.name)
-    elif queries.survey.missing is not None:
-        query, feature = queries.survey.missing
-        raise DataError(
-            f"query {query:,} has no finite feature {feature}, and {ranker.name} gives no meaning to missing values: "
-            "make the parts with missing='zero' or missing='min'"
-        )
+    if not ranker.keeps_missing:
+        queries.refuse_missing(ranker.name)
 
 
 # -------------------------------------------------------------------------------------------------- other checks

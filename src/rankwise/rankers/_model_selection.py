@@ -7,31 +7,35 @@ queries: parts of both are held out in turn, and the final fit learns from both.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.dot_products import linear_scores, scores_by_weights
+from rankwise._kernels.dot_products import scores_by_weights
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
-from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
+from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_candidates, measure_lists
 from rankwise.queries import checks
-from rankwise.queries.chunks import Job, rows_in_order
-from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.chunks import rows_in_order
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import Chunk, Job, QuerySource
 
 Vector = NDArray[np.float64]
 
 # Candidates that one pass judges: 128 bytes per query.
 _TOGETHER = 16
+# Scores of candidates that are in memory at a time.
+_SCORES = 1 << 22
+_NO_SCORES, _NO_ROWS = np.empty(0), np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
-class ValuesOfChunk(Job):
+class ValuesJob(Job):
     """Measures of linear candidates on every query of a chunk, or on some of them, ties averaged.
+
+    The result has the shape candidates x measures x queries; it is NaN where a measure is 0/0.
 
     Attributes
     ----------
@@ -44,40 +48,38 @@ class ValuesOfChunk(Job):
     measures: tuple[Measure, ...]
     taken: NDArray[np.bool_] | None = None
 
-    def prepare(self, block: Queries, first: int) -> tuple[NDArray[np.int64], ScoredLists, list[PreparedMeasure]]:
-        numbers = np.arange(len(block))
-        if self.taken is not None:
-            numbers = np.flatnonzero(self.taken[first : first + len(block)])
-        return judged_lists(block, numbers, self.measures)
+    def prepare(self, queries: Queries, offset: int) -> "dict[int, PreparedValues]":
+        return {}
 
-    def run(self, block: Queries, first: int, prepared: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        rows, lists, measures = prepared
-        return values_of(block, rows, lists, measures, weights, 1)
-
-
-def judged_lists(
-    queries: Queries, numbers: NDArray[np.int64], measures: Sequence[Measure]
-) -> tuple[NDArray[np.int64], ScoredLists, list[PreparedMeasure]]:
-    """(rows, labels, measures) of some queries, prepared so that many linear candidates can be measured on them."""
-    rows, _ = rows_in_order(queries, numbers)
-    labels = np.ascontiguousarray(queries.labels()[rows] if len(rows) else queries.labels())
-    start = np.concatenate([[0], np.cumsum(queries.sizes[numbers])]).astype(np.int64)
-    labels = labels[: start[-1]]  # no row numbers stand for all rows, or for none
-    return rows, ScoredLists(labels, labels, start), [PreparedMeasure.of(one, labels, start) for one in measures]
+    def run(self, chunk: Chunk, prepared: "dict[int, PreparedValues]", weights: NDArray[np.float64]) -> Any:
+        queries = chunk.queries
+        if chunk.first not in prepared:
+            taken = np.arange(chunk.first, chunk.last)
+            if self.taken is not None:
+                taken = chunk.first + np.flatnonzero(self.taken[chunk.numbers])
+            prepared[chunk.first] = PreparedValues.of(queries, taken, self.measures)
+        rows, lists, measures = prepared[chunk.first]
+        scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, chunk.n_jobs)
+        return measure_candidates(measures, lists, scores, n_jobs=chunk.n_jobs)[:, 0]
 
 
-def values_of(
-    queries: Queries,
-    rows: NDArray[np.int64],
-    lists: ScoredLists,
-    measures: Sequence[PreparedMeasure],
-    weights: NDArray[np.float64],
-    n_jobs: int | None,
-) -> NDArray[np.float64]:
-    """Measures of linear candidates: candidates x measures x queries; NaN where a measure is 0/0."""
-    scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, n_jobs)
-    each = [ScoredLists(one, lists.labels, lists.start) for one in scores]
-    return np.array([measure_lists(measures, one, n_jobs=n_jobs) for one in each])
+class PreparedValues(NamedTuple):
+    """Rows, labels and measures of some queries, for many candidates."""
+
+    rows: NDArray[np.int64]
+    lists: ScoredLists
+    measures: list[PreparedMeasure]
+
+    @classmethod
+    def of(cls, queries: Queries, numbers: NDArray[np.int64], measures: Sequence[Measure]) -> "PreparedValues":
+        """Prepare these queries."""
+        rows, _ = rows_in_order(queries, numbers)
+        labels = np.ascontiguousarray(queries.labels()[rows] if len(rows) else queries.labels())
+        start = np.concatenate([[0], np.cumsum(queries.sizes[numbers])]).astype(np.int64)
+        labels = labels[: start[-1]]  # no row numbers stand for all rows, or for none
+        return cls(
+            rows, ScoredLists(labels, labels, start), [PreparedMeasure.of(one, labels, start) for one in measures]
+        )
 
 
 def mean_measure(queries: Queries, scores: Vector, measure: Measure, n_jobs: int | None = None) -> float:
@@ -94,7 +96,7 @@ def weighted_mean(values: Vector, weight: Vector) -> float:
     return math.fsum(weight[counts] * values[counts]) / total if total else math.nan
 
 
-def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
+def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
     """Random parts of the queries of non-zero weight, at most one per query; none for a single query."""
     if not isinstance(folds, (int, np.integer)) or folds < 2:
         raise RankwiseError(f"model selection takes 2 or more folds: found folds={folds!r:.60}")
@@ -104,7 +106,7 @@ def parts_of(queries: Queries, folds: int, random_state: int | np.random.Generat
     return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]
 
 
-def held_out(queries: Queries, part: NDArray[np.int64]) -> tuple[Queries, Queries]:
+def held_out(queries: QuerySource, part: NDArray[np.int64]) -> tuple[QuerySource, QuerySource]:
     """(all but these queries, these queries): the same X, with weights of 0 for what is left out."""
     own = queries.query_weight
     inside = np.zeros(len(queries))
@@ -124,31 +126,38 @@ def mean_over_parts(values: ArrayLike) -> Vector:
 # ------------------------------------------------------------------------------------------- selection of a penalty
 
 
-def measure_of_weights(queries: Queries | None, coef: Vector, measure: Measure, n_jobs: int | None) -> float:
+def measure_of_weights(queries: QuerySource | None, coef: Vector, measure: Measure, n_jobs: int | None) -> float:
     """The mean measure of linear weights on raw features; NaN if there are no queries to judge them."""
-    if queries is None:
-        return math.nan
-    if isinstance(queries, ChunkedQueries):
-        return measures_of_weights(queries, [coef], measure, n_jobs)[0]
-    return mean_measure(queries, linear_scores(queries.X, coef, n_jobs), measure, n_jobs)
+    return measures_of_weights(queries, [coef], measure, n_jobs)[0]
 
 
 def measures_of_weights(
-    queries: Queries | None, coefs: Sequence[Vector], measure: Measure, n_jobs: int | None
+    queries: QuerySource | None, coefs: Sequence[Vector], measure: Measure, n_jobs: int | None
 ) -> list[float]:
     """The mean measure of several weights; one pass judges up to 16 of them where queries are in parts."""
-    if not isinstance(queries, ChunkedQueries):
-        return [measure_of_weights(queries, coef, measure, n_jobs) for coef in coefs]
-    work, found = queries.work(ValuesOfChunk((measure,))), []
+    if queries is None:
+        return [math.nan] * len(coefs)
+    means = []
     for first in range(0, len(coefs), _TOGETHER):
         some = np.array(coefs[first : first + _TOGETHER])
-        values = np.concatenate(list(queries.map(work, some, n_jobs=n_jobs)), axis=2)
-        found += [weighted_mean(one[0], queries.query_weight) for one in values]
-    return found
+        values = queries.apply(_measure_weights, some, measure, n_jobs, axis=1, n_jobs=n_jobs)
+        means += [weighted_mean(one, queries.query_weight) for one in values]
+    return means
+
+
+def _measure_weights(queries: Queries, coefs: Vector, measure: Measure, n_jobs: int | None) -> Vector:
+    """The measure of every query by each of these weights, candidates x queries."""
+    lists = ScoredLists(_NO_SCORES, queries.labels(), queries.start, queries.scattered_rows, queries.judged)
+    prepared = [PreparedMeasure.of(measure, lists.labels, lists.start, lists.judged)]
+    together, values = max(1, _SCORES // max(1, queries.n_documents)), []
+    for first in range(0, len(coefs), together):
+        scores = scores_by_weights(queries.X, _NO_ROWS, queries.n_documents, coefs[first : first + together], n_jobs)
+        values.append(measure_candidates(prepared, lists, scores, n_jobs=n_jobs)[:, 0, 0])
+    return np.concatenate(values)
 
 
 def mean_over_folds(
-    queries: Queries, parts: Sequence[NDArray[np.int64]], judge: Callable[[Queries, Queries], ArrayLike]
+    queries: QuerySource, parts: Sequence[NDArray[np.int64]], judge: Callable[[Any, Any], ArrayLike]
 ) -> Vector:
     """The mean over the parts of ``judge(other queries, queries of the part)``, one value per candidate."""
     return mean_over_parts([np.asarray(judge(*held_out(queries, part))) for part in parts])
@@ -159,7 +168,7 @@ def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
     return int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
 
 
-def normalised_weight(queries: Queries, counts: NDArray[np.bool_]) -> Vector:
+def normalised_weight(queries: QuerySource, counts: NDArray[np.bool_]) -> Vector:
     """The weights of the queries that count, divided by their sum, and 0 for the others."""
     weight = np.where(counts, queries.query_weight, 0.0)
     total = math.fsum(weight)
@@ -197,7 +206,7 @@ class Pool:
         The sets.
     """
 
-    sets: tuple[Queries, ...]
+    sets: tuple[QuerySource, ...]
 
     @property
     def weight(self) -> Vector:
@@ -209,7 +218,7 @@ class Pool:
         """The numbers of the queries of non-zero weight."""
         return np.flatnonzero(self.weight).astype(np.int64)
 
-    def by_set(self, part: Numbers) -> list[tuple[Queries, Numbers]]:
+    def by_set(self, part: Numbers) -> list[tuple[QuerySource, Numbers]]:
         """Each set with its own numbers of the queries of a part, in increasing order."""
         ends = np.cumsum([len(queries) for queries in self.sets])
         found = np.split(np.sort(part), np.searchsorted(np.sort(part), ends[:-1]))
@@ -265,8 +274,8 @@ class PooledSelection:
     @classmethod
     def of(
         cls,
-        train: Queries,
-        validation: Queries | None,
+        train: QuerySource,
+        validation: QuerySource | None,
         refit: Refit,
         folds: int,
         random_state: int | np.random.Generator,
@@ -326,19 +335,17 @@ class HeldOut:
         The weight of every query.
     """
 
-    _sets: list[Callable[[NDArray[np.float64], int | None], NDArray[np.float64]]]
+    _sets: list[tuple[QuerySource, Any]]
     weight: Vector
 
     @classmethod
     def of(cls, pool: Pool, part: Numbers, measures: Sequence[Measure]) -> "HeldOut":
         """Prepare these measures on the queries of a part."""
-        sets: list[Callable[[NDArray[np.float64], int | None], NDArray[np.float64]]] = []
-        weight = []
+        sets, weight = [], []
         for queries, numbers in pool.by_set(part):
-            if isinstance(queries, ChunkedQueries):
-                sets.append(_in_parts(queries, numbers, measures))
-            else:
-                sets.append(partial(values_of, queries, *judged_lists(queries, numbers, measures)))
+            taken = np.zeros(len(queries), bool)
+            taken[numbers] = True
+            sets.append((queries, queries.work(ValuesJob(tuple(measures), taken))))
             weight.append(queries.query_weight[numbers])
         return cls(sets, np.concatenate(weight))
 
@@ -357,23 +364,8 @@ class HeldOut:
         ndarray, shape (n_candidates, n_measures, n_queries)
             Values; NaN where a measure is 0/0.
         """
-        return np.concatenate([values(weights, n_jobs) for values in self._sets], axis=2)
-
-
-def _in_parts(
-    queries: ChunkedQueries, numbers: Numbers, measures: Sequence[Measure]
-) -> Callable[[NDArray[np.float64], int | None], NDArray[np.float64]]:
-    """The values of candidates on some queries by passes over the chunks that hold any of them."""
-    taken = np.zeros(len(queries), bool)
-    taken[numbers] = True
-    work = queries.work(ValuesOfChunk(tuple(measures), taken))
-    only = [number for number, (first, last) in enumerate(queries.chunks) if taken[first:last].any()]
-
-    def values(weights: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
-        nothing = np.zeros((len(weights), len(measures), 0))
-        return np.concatenate([nothing, *queries.map(work, weights, n_jobs=n_jobs, only=only)], axis=2)
-
-    return values
+        chunks = [one for queries, work in self._sets for one in queries.map(work, weights, n_jobs=n_jobs)]
+        return np.concatenate(chunks, axis=2)
 
 
 def mean_over_held_out(values: Sequence[NDArray[np.float64]], weights: Sequence[Vector]) -> Vector:

@@ -1,11 +1,9 @@
 """Rankings of queries in memory and in parts, scores and measures by passes, and the checkpoint of a fit."""
 
-import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +14,9 @@ from rankwise._tables import Table
 from rankwise._version import __version__
 from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.queries.chunks import Job
 from rankwise.queries.parts.parts import Parts
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
@@ -27,32 +24,22 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class ScoresOfChunk(Job):
-    """The scores of the documents of a chunk."""
-
-    ranker: "Ranker"
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Vector:
-        return self.ranker.predict(block)
+def predict_block(queries: Queries, ranker: "Ranker") -> Vector:
+    """The scores of the documents."""
+    return ranker.predict(queries)
 
 
-@dataclass(frozen=True)
-class MeasuredOfChunk(Job):
-    """The measure of a ranker on every query of a chunk."""
-
-    ranker: "Ranker"
-    measure: Measure
-    ties: Ties
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Vector:
-        lists = ScoredLists(self.ranker.predict(block), block.labels(), block.start)
-        return np.asarray(measure_lists([self.measure], lists, ties=self.ties, n_jobs=1)[0])
+def measure_ranker(queries: QuerySource, ranker: "Ranker", measure: Measure, ties: Sequence[Ties]) -> Vector:
+    """The measure of a ranker on every query, for each treatment of ties; NaN where it is 0/0."""
+    values: Vector = queries.apply(_measure_block, ranker, measure, tuple(ties), axis=1)
+    return values
 
 
-def measured(ranker: "Ranker", queries: ChunkedQueries, measure: Measure, ties: Ties = "expected") -> Vector:
-    """The measure of a ranker on every query; NaN where it is 0/0."""
-    return np.concatenate([np.empty(0), *queries.map(MeasuredOfChunk(ranker, measure, ties))])
+def _measure_block(queries: Queries, ranker: "Ranker", measure: Measure, ties: tuple[Ties, ...]) -> Vector:
+    n_jobs = getattr(ranker, "n_jobs", None)
+    scores = ranker.predict(queries)
+    lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows, queries.judged)
+    return np.concatenate([measure_lists([measure], lists, ties=one, n_jobs=n_jobs) for one in ties])
 
 
 def rank_by_scores(queries: Queries, scores: Vector) -> Table:
@@ -79,7 +66,9 @@ def rank_parts(ranker: "Ranker", parts: Parts) -> Table:
 
 
 @contextmanager
-def recorded_passes(ranker: "Ranker", checkpoint: "str | os.PathLike[str]", train: Any, held: Any) -> Iterator[None]:
+def recorded_passes(
+    ranker: "Ranker", checkpoint: "str | os.PathLike[str]", train: QuerySource, held: QuerySource | None
+) -> Iterator[None]:
     """Record the passes of a fit, and take those that an earlier run recorded.
 
     Parameters
@@ -88,8 +77,10 @@ def recorded_passes(ranker: "Ranker", checkpoint: "str | os.PathLike[str]", trai
         The ranker.
     checkpoint : path
         The folder.
-    train, held : Queries, ChunkedQueries or None
-        What is learned from, and what judges.
+    train : QuerySource
+        What is learned from.
+    held : QuerySource or None
+        What is used for model selection.
 
     Yields
     ------
@@ -108,30 +99,18 @@ def recorded_passes(ranker: "Ranker", checkpoint: "str | os.PathLike[str]", trai
     about = {
         "ranker": ranker.name,
         "parameters": json.dumps(given, sort_keys=True, default=repr),
-        "data": _identity(train),
-        "validation": _identity(held),
+        "data": train.identity,
+        "validation": "none" if held is None else held.identity,
         # other versions may have other bits
         "versions": f"rankwise {__version__}, numpy {version('numpy')}, numba {version('numba')}",
     }
     journal = Journal(checkpoint, about)
-    recorded = [one for one in (train, held) if isinstance(one, ChunkedQueries)]
+    recorded = [one for one in (train, held) if one is not None]
     for one in recorded:
-        one.account.journal = journal
+        one.record_in(journal)
     try:
         yield
     finally:
         for one in recorded:
-            one.account.journal = None
+            one.record_in(None)
         journal.close()
-
-
-def _identity(queries: "Queries | ChunkedQueries | None") -> str:
-    """What tells a data set from others, in a few words."""
-    if queries is None:
-        return "none"
-    if isinstance(queries, ChunkedQueries):
-        return f"{queries.source!r} {queries.source.identity}"
-    digest = hashlib.blake2b(digest_size=16)
-    for one in (queries.X, queries.y, queries.start, queries.weight, queries.document_weight):
-        digest.update(b"-" if one is None else np.ascontiguousarray(one).data)
-    return f"{queries!r} {digest.hexdigest()}"

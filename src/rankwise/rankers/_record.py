@@ -19,7 +19,6 @@ from rankwise._store import Store, StoreWriter
 from rankwise.errors import RankwiseError
 from rankwise.features.state import append_builder, read_builder
 from rankwise.losses._base import Loss
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.fingerprints import (
     MOST,
     SKETCHED,
@@ -82,7 +81,7 @@ class FitRecord:
         if not ranker.learns_from_validation or self.seen.record is None:
             return replace(self, seen=self.seen.with_validation(marks))
         record = self.seen.record.added(marks, recorded_weights(validation))
-        weighted = ranker.takes_document_weights and differing_weights(validation) is not None
+        weighted = ranker.takes_document_weights and validation.has_document_weights
         return replace(
             self,
             seen=replace(self.seen.with_training(marks), record=record),
@@ -177,7 +176,7 @@ def begin_record(ranker: "Ranker", train: Queries, click_sessions: Any = None) -
         ranker.feature_names_in_ = np.array(train.feature_names, dtype=object)
     ranker.record_ = FitRecord(
         seen=Seen() if ranker._records_rounds else _training_seen(ranker, train),
-        document_weights=differing_weights(train) is not None,
+        document_weights=train.has_document_weights,
         click_sessions=click_sessions,
         builder=train.built_by,
         scaler=train.scaling,

@@ -12,20 +12,12 @@ from hypothesis import strategies as st
 from rankwise import make_lists
 from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
-from rankwise.queries.chunks import (
-    Extremes,
-    Job,
-    block_of,
-    center_and_scale,
-    over_chunks,
-    radius_of,
-    scale_factors,
-    summed,
-)
+from rankwise.queries.chunks import Extremes, center_and_scale, radius_of, scale_factors
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.passes.executors import Processes, Threads, executor_of
 from rankwise.queries.passes.work import Kept, in_order, own_bytes
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import Job, block_of
 from rankwise.rankers.linear.ridge import balance_of
 
 
@@ -56,12 +48,13 @@ def lists(sizes, seed=0):
 class Sums(Job):
     """The sums of a chunk, with what was prepared counted."""
 
-    def prepare(self, block, first):
-        prepared.append(first)
-        return np.array(block.X)
+    def prepare(self, queries, offset):
+        prepared.append(offset)
+        return np.array(queries.X)
 
-    def run(self, block, first, kept, factor):
-        return float(kept.sum() * factor), block.X.sum(axis=0) * factor
+    def run(self, chunk, kept, factor):
+        own = kept[chunk.queries.start[chunk.first] : chunk.queries.start[chunk.last]]
+        return float(own.sum() * factor), chunk.block.X.sum(axis=0) * factor
 
 
 prepared: list[int] = []
@@ -77,7 +70,7 @@ def test_neither_threads_nor_memory_change_a_bit(sizes, chunk, threads, limit):
     queries = lists(sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "CHUNK", chunk)
-        expected = summed(queries, Sums(), 0.1, n_jobs=1)
+        expected = queries.total(Sums(), 0.1, n_jobs=1)
         chunked = ChunkedQueries.of(InMemory(queries), Threads(threads, limit))
         work = chunked.work(Sums())
         for _ in range(2):
@@ -170,17 +163,15 @@ def test_an_error_in_a_chunk_reaches_the_caller_and_stops_the_rest(monkeypatch):
 
     @dataclass(frozen=True)
     class Failing(Job):
-        def run(self, block, first, kept, *arguments):
-            if first == 5:
+        def run(self, chunk, kept, *arguments):
+            if chunk.offset == 5:
                 raise ValueError("chunk 5")
             return (1.0,)
 
     chunked = ChunkedQueries.of(InMemory(lists([10] * 40)), Threads(2))
     with pytest.raises(ValueError, match="chunk 5"):
         chunked.total(Failing())
-    assert (
-        sum(1 for _ in over_chunks(make_lists(3, documents=4, features=2), Sums(), 1.0, n_jobs=None)) == 2
-    )  # 12 documents
+    assert len(list(make_lists(3, documents=4, features=2).map(Sums(), 1.0))) == 2  # 12 documents
 
 
 def test_executors_by_name():

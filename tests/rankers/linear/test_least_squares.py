@@ -16,7 +16,14 @@ from rankwise.rankers.linear.least_squares import (
     joined,
     within_query_scale,
 )
-from rankwise.rankers.linear.ridge import balanced_weights, class_shares, problem_kind, problems_of_parts, row_weight
+from rankwise.rankers.linear.ridge import (
+    RegressionTerms,
+    balanced_weights,
+    class_shares,
+    problem_kind,
+    problems_of_parts,
+    row_weight,
+)
 
 
 def lists(seed=0, count=20, features=4, weighted=False, dtype=np.float64):
@@ -291,9 +298,9 @@ def test_features_of_any_size_have_finite_moments(size):
     queries = lists(7)
     stretched = Queries(queries.X * [1, size, 1, 1], queries.y, queries.start)
     parts = [[np.arange(0, 10)], [np.arange(10, 20)]]
-    whole = joined(problems_of_parts([regression(queries)], parts, None))
+    whole = joined(problems_of_parts([queries], RegressionTerms(Queries.labels), parts, None))
     expected = whole.ridge(within_query_scale(whole)).weights([1.0])[0]
-    large = joined(problems_of_parts([regression(stretched)], parts, None))
+    large = joined(problems_of_parts([stretched], RegressionTerms(Queries.labels), parts, None))
     found = large.ridge(within_query_scale(large)).weights([1.0])[0]
     np.testing.assert_allclose(found * [1, size, 1, 1], expected, rtol=1e-9)
     assert large.deviation(found) == pytest.approx(whole.deviation(expected), rel=1e-9)

@@ -236,10 +236,10 @@ def test_stages_follow_one_another_and_each_is_no_worse_than_its_start():
 def test_another_width_prepares_nothing_anew():
     lists_of = LossOverLists.of(SmoothNDCG(k=3), lists())
     other = at_sigma(lists_of, 0.5)
-    assert other.prepared.value is lists_of.prepared.value
+    assert other.work is lists_of.work
     assert other.queries is lists_of.queries
-    assert other.prepared.loss == SmoothNDCG(k=3, sigma=0.5)
-    assert lists_of.prepared.loss.sigma == 1.0
+    assert other.loss == SmoothNDCG(k=3, sigma=0.5)
+    assert lists_of.loss.sigma == 1.0
 
 
 @pytest.mark.parametrize("solver", ["cg", "lbfgs"])

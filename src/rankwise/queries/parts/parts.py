@@ -387,7 +387,7 @@ class Parts:
         Estimate
             Passes, bytes and seconds, and who would compute fastest; it prints as a sentence.
         """
-        return ranker._estimate(self.chunked())  # type: ignore[no-any-return]
+        return ranker._estimate(self.as_source())  # type: ignore[no-any-return]
 
     @property
     def identity(self) -> str:
@@ -404,9 +404,9 @@ class Parts:
         """Who computes passes."""
         return self._executor
 
-    def chunked(self, **account: Any) -> ChunkedQueries:
-        """The queries as functions of the package see them that compute by passes."""
-        return ChunkedQueries.of(self, self._executor, **account)
+    def as_source(self, verbose: bool = False) -> ChunkedQueries:
+        """The queries as algorithms see them, which compute by passes; ``verbose`` logs every pass."""
+        return ChunkedQueries.of(self, self._executor, verbose=verbose)
 
     def to_queries(self, *, force: bool = False) -> Queries:
         """All queries in memory.

@@ -2,20 +2,19 @@
 
 What there is one of per query (sizes, weights) is in memory, as in :class:`rankwise.Queries`. Everything about
 documents is a pass: :meth:`ChunkedQueries.map` gives the result of a job on every chunk, and :meth:`ChunkedQueries.
-total` the sum of results in the order of chunks. Functions that take either kind of queries call
-:func:`rankwise.queries.chunks.over_chunks` and :func:`~rankwise.queries.chunks.summed`, which run the same job on the
-same chunks of queries in memory.
+total` the sum of results in the order of chunks. :class:`rankwise.queries.source.QuerySource` is the protocol that both
+kinds of queries implement.
 """
 
 import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +23,10 @@ from rankwise._kernels import parallel
 from rankwise._progress import displays, remark
 from rankwise.errors import DataError
 from rankwise.queries import checks
-from rankwise.queries.chunks import Job
 from rankwise.queries.passes.executors import Threads
 from rankwise.queries.passes.work import Executor, Work
-from rankwise.queries.queries import Queries, as_queries
+from rankwise.queries.queries import Queries
+from rankwise.queries.source import EachChunk, Job, add_results
 
 if TYPE_CHECKING:
     from rankwise.queries.passes.journal import Journal
@@ -183,23 +182,77 @@ class ChunkedQueries:
     @property
     def document_weight(self) -> Vector | None:
         """None if all documents weigh 1; otherwise a single 0 stands for the weights, which passes alone see."""
-        return np.zeros(1) if self.survey.weighted.any() else None
+        return np.zeros(1) if self.has_document_weights else None
+
+    @property
+    def has_document_weights(self) -> bool:
+        """Whether a document weight differs from 1."""
+        return bool(self.survey.weighted.any())
+
+    @property
+    def is_grouped(self) -> bool:
+        """True: files hold the rows of one query after those of another."""
+        return True
+
+    @property
+    def identity(self) -> str:
+        """A digest of the queries, which a checkpoint compares."""
+        return f"{self.source!r} {self.source.identity}"
 
     @property
     def survey(self) -> "Survey":
         """What one pass tells of every query; it is made at the first use."""
-        found = self.account.facts.get("survey")
-        if found is None:
-            found = self.account.facts["survey"] = Survey.of(self)
-        return cast(Survey, found)
+        known: Survey | None = self.account.facts.get("survey")
+        if known is None:
+            known = self.account.facts["survey"] = Survey.of(self)
+        return known
 
-    def labels(self) -> None:
-        """Raise an error if the documents are not judged; labels themselves are seen by passes alone."""
+    def as_source(self, verbose: bool = False) -> Self:
+        """The queries themselves."""
+        return self
+
+    def require_labels(self) -> None:
+        """Raise an error if the documents are not judged."""
         if not self.source.has_labels:
             raise DataError("these queries carry no labels, and labels are needed here")
 
-    def gather(self, numbers: NDArray[np.int64]) -> Queries:
-        """Some queries in memory, in this order.
+    def refuse_missing(self, who: str) -> None:
+        """Raise an error that names the first value that is not finite, if ``who`` has no use for it."""
+        if self.survey.missing is not None:
+            query, feature = self.survey.missing
+            raise DataError(
+                f"query {query:,} has no finite feature {feature}, and {who} gives no meaning to missing values: make "
+                "the parts with missing='zero' or missing='min'"
+            )
+
+    def fill_missing(self, policy: checks.Missing) -> Self:
+        """The queries themselves: :meth:`refuse_missing` names what parts were made without."""
+        return self
+
+    def with_document_weight(self, document_weight: ArrayLike | None) -> Self:
+        """An error: parts hold their own document weights."""
+        raise DataError("Parts hold their own document weights: leave out sample_weight=")
+
+    def labels_differ(self) -> NDArray[np.bool_]:
+        """Whether each query holds documents with different labels."""
+        return self.survey.differs
+
+    def fingerprints(self, n_jobs: int | None = None) -> NDArray[np.void]:
+        """One fingerprint per query, from the index of the data set."""
+        return self.survey.marks
+
+    def select_features(self, names: Sequence[str]) -> Self:
+        """The queries themselves, or an error if their features are not these."""
+        if tuple(names) != self.feature_names:
+            raise DataError("these parts have other features, or another order of features, than the training data")
+        return self
+
+    def record_in(self, journal: "Journal | None") -> None:
+        """Record the results of passes in a checkpoint, and take those that it has; None ends it."""
+        self.account.journal = journal
+
+    def load(self, numbers: NDArray[np.int64]) -> tuple[Queries, NDArray[np.int64]]:
+        """These queries in memory, in this order, and their numbers there.
 
         Parameters
         ----------
@@ -208,14 +261,17 @@ class ChunkedQueries:
 
         Returns
         -------
-        Queries
+        queries : Queries
             A view of a file where consecutive queries stand in one.
+        numbers : ndarray of int64
+            0, 1, ...
         """
         if len(numbers) and (np.diff(numbers) == 1).all():
-            found = self.source.block(int(numbers[0]), int(numbers[-1]) + 1)
+            block = self.source.block(int(numbers[0]), int(numbers[-1]) + 1)
         else:
-            found = self.source[numbers].block(0, len(numbers))
-        return cast(Queries, found._replace(weight=None if self.weight is None else self.weight[numbers]))
+            block = self.source[numbers].block(0, len(numbers))
+        weight = None if self.weight is None else self.weight[numbers]
+        return block._replace(weight=weight), np.arange(len(numbers))
 
     # ------------------------------------------------------------------------------------------- passes
 
@@ -276,11 +332,16 @@ class ChunkedQueries:
             logger.info(
                 "pass %d: %s, %s documents in %.2f s%s",
                 number,
-                type(work.job).__name__,
+                work.job.title,
                 f"{documents:,}",
                 seconds,
                 self._speed(documents, seconds),
             )
+
+    def apply(self, function: Callable[..., Any], *arguments: Any, axis: int = 0, n_jobs: int | None = None) -> Any:
+        """The results of a function of every chunk, concatenated; see :meth:`QuerySource.apply`."""
+        results = list(self.map(EachChunk(function, arguments), n_jobs=n_jobs))
+        return np.concatenate(results, axis=axis) if results else function(self.source.block(0, 0), *arguments)
 
     def _speed(self, documents: int, seconds: float) -> str:
         if not seconds or not documents:
@@ -313,13 +374,7 @@ class ChunkedQueries:
             if found is not None:
                 self.account.replayed += 1
                 return found
-        sums: list[Any] | None = None
-        for result in self.map(work, *arguments, n_jobs=n_jobs):
-            if sums is None:
-                sums = [np.zeros_like(one) if isinstance(one, np.ndarray) else 0.0 for one in result]
-            for place, one in enumerate(result):
-                sums[place] += one  # in place for arrays
-        found = tuple(sums or ())
+        found = add_results(self.map(work, *arguments, n_jobs=n_jobs))
         if journal is not None and key is not None:
             journal.add(key, found)
         return found
@@ -328,22 +383,15 @@ class ChunkedQueries:
 # --------------------------------------------------------------------------------------------------------- the survey
 
 
-@dataclass(frozen=True)
-class SurveyOfChunk(Job):
-    """Labels that differ, document weights that are not 1, and the first missing value of a chunk."""
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Any, ...]:
-        count = len(block)
-        owner, filled = block.query_of_row, block.sizes > 0
-        differs, weighted = np.zeros(count, bool), np.zeros(count, bool)
-        if block.y is not None:
-            head = np.zeros(count)
-            head[filled] = block.y[block.start[:-1][filled]]
-            differs[owner[block.y != head[owner]]] = True
-        if block.document_weight is not None:
-            weighted[owner[block.document_weight != 1.0]] = True
-        missing = checks.first_not_finite(block.X)
-        return differs, weighted, (-1, -1) if missing is None else (int(owner[missing[0]]) + first, missing[1])
+def survey_block(block: Queries) -> tuple[Any, ...]:
+    """(whether labels differ, whether a document weight is not 1, for every query; the first missing value)."""
+    count = len(block)
+    weighted = np.zeros(count, bool)
+    if block.document_weight is not None:
+        weighted[block.query_of_row[block.document_weight != 1.0]] = True
+    missing = checks.first_not_finite(block.X)
+    place = None if missing is None else (int(block.query_of_row[missing[0]]), missing[1])
+    return np.zeros(count, bool) if block.y is None else block.labels_differ(), weighted, place
 
 
 @dataclass(frozen=True)
@@ -376,33 +424,14 @@ class Survey:
         """One pass over the queries."""
         differs, weighted = [np.zeros(0, bool)], [np.zeros(0, bool)]
         missing = None
-        for other, heavy, hole in queries.map(SurveyOfChunk()):
+        for (first, _), (other, heavy, place) in zip(queries.chunks, queries.map(EachChunk(survey_block)), strict=True):
             differs.append(other)
             weighted.append(heavy)
-            missing = hole if missing is None and hole[0] >= 0 else missing
+            if missing is None and place is not None:
+                missing = place[0] + first, place[1]
         return cls(queries.source.fingerprints(), np.concatenate(differs), np.concatenate(weighted), missing)
-
-
-@dataclass(frozen=True)
-class RecordedOfChunk(Job):
-    """What the record of a fit keeps of the weights of a chunk."""
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Any:
-        from rankwise.queries.fingerprints import weight_digests
-
-        own = np.ones(block.n_documents) if block.document_weight is None else block.document_weight
-        return weight_digests(block, own)
 
 
 def _forget(executor: Executor, spent: dict[str, Any]) -> None:
     with suppress(Exception):  # a finalizer may run when everything else is gone
         executor.forget(spent)
-
-
-def as_data(value: Any, function: str) -> "Queries | ChunkedQueries":
-    """Queries in memory as they are, and a data set in parts as passes see it; anything else raises an error."""
-    if isinstance(value, ChunkedQueries):
-        return value
-    if hasattr(value, "chunked"):  # Parts, which import this module
-        return value.chunked()  # type: ignore[no-any-return]
-    return as_queries(value, function)

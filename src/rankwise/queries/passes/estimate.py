@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from rankwise.queries.chunks import Job
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.passes.work import Kept
+from rankwise.queries.source import Job
 
 # Below this many seconds of work per worker and pass, sending work to others costs more than it saves.
 WORTH_SENDING = 0.1

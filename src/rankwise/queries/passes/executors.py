@@ -260,7 +260,7 @@ class Cluster:
     def __init__(self, client: Any, memory_limit: int | None = None, strict: bool = True) -> None:
         require("distributed")
         if getattr(client, "asynchronous", False):
-            raise RankwiseError("passes need a client that waits: found one with asynchronous=True")
+            raise RankwiseError("passes need a synchronous Dask client, got one with asynchronous=True")
         self.client, self._limit, self._strict = client, memory_limit, strict
         self._sent: dict[str, Any] = {}
         self._known: set[str] = set()
@@ -454,7 +454,7 @@ def executor_of(
     if memory_limit is not None:
         limit = checks.as_bytes(memory_limit, "memory_limit", 1)
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-        raise RankwiseError(f"workers is a whole number from 1: found {workers!r:.60}")
+        raise RankwiseError(f"workers must be a positive integer, got {workers!r:.60}")
     if given == "threads":
         return Threads(workers, limit)
     if given == "processes":
@@ -463,4 +463,4 @@ def executor_of(
         return Cluster(given, limit, strict)
     if hasattr(given, "results") and hasattr(given, "workers"):
         return given  # type: ignore[no-any-return]
-    raise RankwiseError(f"passes are computed by 'threads', 'processes' or a Dask client: found {given!r:.60}")
+    raise RankwiseError(f"executor must be 'threads', 'processes' or a Dask client, got {given!r:.60}")

@@ -173,6 +173,8 @@ def _add(found: Any, value: Any) -> None:
         found.update(f"{len(value)}(".encode())
         for one in value:
             _add(found, one)
+    elif callable(value) and hasattr(value, "__qualname__"):  # its representation has an address
+        found.update(f"{value.__module__}.{value.__qualname__}".encode())
     else:
         found.update(repr(value).encode())
 

@@ -1,6 +1,6 @@
 """What one pass computes: a job, run on the fixed chunks of a data set, and what stays prepared between passes.
 
-A :class:`~rankwise.queries.chunks.Job` maps the queries of one chunk to a small result. :class:`Work` is a job on a
+A :class:`~rankwise.queries.source.Job` maps the queries of one chunk to a small result. :class:`Work` is a job on a
 data set; it is what executors send to their workers, once. A worker returns the result of a chunk, never a sum over
 its own chunks, and the caller folds results in the order of the chunks. So neither the number of workers nor retries
 change a bit.
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from rankwise._kernels.blas import one_blas_thread
 from rankwise.errors import RankwiseError
-from rankwise.queries.chunks import Job
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import Chunk, Job
 
 # Results wait for their turn in the order of chunks: so many for each worker.
 WINDOW = 4
@@ -76,7 +76,7 @@ class Work:
             return pickle.dumps(given, protocol=5)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise RankwiseError(
-                f"{type(self.job).__name__} cannot be sent to other processes: {error}; define losses and measures of "
+                f"{self.job.title} cannot be sent to other processes: {error}; define losses and measures of "
                 "your own in a module that can be imported, or use threads"
             ) from error
 
@@ -100,8 +100,11 @@ class Work:
         """The result of a chunk; ``key`` names the work among what is kept."""
         block, first = self.block(number), self.chunks[number][0]
         with one_blas_thread():
-            prepared = kept.get((key, number), lambda: self.job.prepare(block, first))
-            return self.job.run(block, first, prepared, *arguments)
+            if self.job.keeps_prepared:
+                prepared = kept.get((key, number), lambda: self.job.prepare(block, first))
+            else:
+                prepared = self.job.prepare(block, first)
+            return self.job.run(Chunk(block, 0, len(block), first), prepared, *arguments)
 
 
 class Kept:

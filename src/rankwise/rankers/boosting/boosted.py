@@ -353,7 +353,7 @@ class BoostedRanker(Ranker):
         ):
             if getattr(self, name) is not None:
                 raise RankwiseError(f"{self.name}(engine='catboost') takes no {name}: {why}")
-        if any(checks.differing_weights(one) is not None for one in sets):
+        if any(one.has_document_weights for one in sets):
             raise DataError(
                 f"{self.name}(engine='catboost') takes no document weights, because YetiRank weights queries alone: "
                 "leave them out, or take engine='lightgbm'"
@@ -459,7 +459,7 @@ class BoostedRanker(Ranker):
 
     def _refuse_gaps(self, sets: Sequence[Queries]) -> None:
         for queries in sets:
-            queries._refuse_missing(f"{self.name} with start=")
+            queries.refuse_missing(f"{self.name} with start=")
 
     # ------------------------------------------------------------------------------------------- scores
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,14 @@ from rankwise.guarantees.holdout.readings import Readings
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
-from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.overlap import same_content
 from rankwise.queries.queries import Queries
+from rankwise.rankers._passes import measure_ranker
 from rankwise.rankers.certificate.holdout import Population, population_of
 from rankwise.solvers.online.ledger import Ledger
+
+if TYPE_CHECKING:
+    from rankwise.rankers._base import Ranker
 
 Vector = NDArray[np.float64]
 
@@ -83,23 +86,28 @@ class ScoredSample:
 
     Attributes
     ----------
-    queries : Queries
+    queries : Queries or ChunkedQueries
         The sample.
-    scores : ndarray of shape (n_documents,)
-        The ranker's scores.
-    n_jobs : int or None
-        Number of threads.
-    values_in_parts : callable or None
-        The measure of every query by a pass, where the queries are in parts and there are no scores.
+    ranker : Ranker
+        The ranker.
     kept : dict
         The values that were asked for before.
     """
 
-    queries: Queries
-    scores: Vector
-    n_jobs: int | None
-    values_in_parts: Callable[[Measure, Ties], Vector] | None = None
+    queries: Any
+    ranker: "Ranker"
     kept: dict[tuple[Measure, Ties], Vector] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of threads."""
+        n_jobs: int | None = getattr(self.ranker, "n_jobs", None)
+        return n_jobs
+
+    @cached_property
+    def scores(self) -> Vector:
+        """The ranker's scores of all documents."""
+        return self.ranker.predict(self.queries)
 
     @cached_property
     def group(self) -> NDArray[np.int64]:
@@ -126,13 +134,9 @@ class ScoredSample:
     def measured(self, measure: Measure, ties: Ties) -> Vector:
         """The measure of every query; NaN where it is undefined or the query has weight 0."""
         if (measure, ties) not in self.kept:
-            own = self.queries
-            if self.values_in_parts is not None:
-                values = self.values_in_parts(measure, ties)
-            else:
-                lists = ScoredLists(self.scores, own.labels(), own.start, own.scattered_rows, own.judged)
-                values = measure_lists([measure], lists, ties=ties, n_jobs=self.n_jobs)[0]
-            self.kept[measure, ties] = np.where(own.query_weight > 0, values, math.nan)
+            both: tuple[Ties, ...] = ("expected", "pessimistic")
+            for each, values in zip(both, measure_ranker(self.queries, self.ranker, measure, both), strict=True):
+                self.kept[measure, each] = np.where(self.queries.query_weight > 0, values, math.nan)
         return self.kept[measure, ties]
 
     def population(self, measure: Measure, ties: Ties | None) -> Population:

@@ -8,7 +8,6 @@ and :mod:`~rankwise.rankers.certificate.objective` compute the bounds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +20,8 @@ from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
 from rankwise.queries.fingerprints import TrainingRecord
 from rankwise.queries.parts.parts import Parts
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 from rankwise.rankers._inputs import align
-from rankwise.rankers._passes import measured
 from rankwise.rankers._record import digest_of
 from rankwise.rankers.certificate.claims import (
     Constants,
@@ -317,13 +314,9 @@ class _Collected:
 
 
 def _sample(ranker: "Ranker", queries: Queries) -> ScoredSample:
-    """The queries with the ranker's scores; those in parts are scored when values are wanted."""
-    queries.labels()
-    n_jobs = getattr(ranker, "n_jobs", None)
-    if isinstance(queries, ChunkedQueries):
-        values = partial(measured, ranker, queries)
-        return ScoredSample(queries=queries, scores=np.empty(0), n_jobs=n_jobs, values_in_parts=values)
-    return ScoredSample(queries=queries, scores=ranker.predict(queries), n_jobs=n_jobs)
+    """The queries with the ranker's scores; they are scored when values are wanted."""
+    queries.require_labels()
+    return ScoredSample(queries=queries, ranker=ranker)
 
 
 def _one_number(claims: list[Claim], delta: float, wanted: str) -> list[Claim]:

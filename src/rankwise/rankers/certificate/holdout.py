@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import Claim, holdout_claims
-from rankwise.queries.chunks import Job
 from rankwise.queries.fingerprints import Seen
 from rankwise.queries.overlap import NOT_SEEN, overlap, same_content
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 
 Vector = NDArray[np.float64]
@@ -90,7 +88,7 @@ def population_of(queries: Queries, values: Vector, worst: Vector | None = None)
     """
     weighted = queries.query_weight > 0
     undefined = np.isnan(values) & weighted
-    relevant = largest_labels(queries) > 0
+    relevant = queries.apply(largest_labels) > 0
     return Population(
         empty=bool((undefined & ~relevant).any()),
         undefined=bool((undefined & relevant).any()),
@@ -101,19 +99,9 @@ def population_of(queries: Queries, values: Vector, worst: Vector | None = None)
 
 def largest_labels(queries: Queries) -> Vector:
     """The largest label of every query; 0 of a query without documents."""
-    if isinstance(queries, ChunkedQueries):
-        return np.concatenate([np.zeros(0), *queries.map(LargestLabelsOfChunk())])
     found = np.zeros(len(queries))
     np.maximum.at(found, queries.query_of_row, queries.labels())
     return found
-
-
-@dataclass(frozen=True)
-class LargestLabelsOfChunk(Job):
-    """The largest labels of the queries of a chunk."""
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Vector:
-        return largest_labels(block)
 
 
 @dataclass(frozen=True, kw_only=True)

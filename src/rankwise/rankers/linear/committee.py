@@ -20,8 +20,8 @@ from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import gains
 from rankwise.queries.chunks import Scale
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
@@ -35,11 +35,11 @@ from rankwise.rankers.linear.least_squares import (
 )
 from rankwise.rankers.linear.ridge import (
     RELATIVE_ALPHAS,
-    ProblemsOfChunk,
+    ProblemsJob,
+    RegressionTerms,
     balance_of,
     problems_of_parts,
     read_coef,
-    regressions,
 )
 
 Vector = NDArray[np.float64]
@@ -94,7 +94,7 @@ class CommitteeProblems:
         plain, balance = (1.0, 1.0), balance_of(sets)
 
         def problems(balance: tuple[float, float]) -> list[Problem]:
-            return problems_of_parts(regressions(sets, committee_targets, balance), numbers, n_jobs)
+            return problems_of_parts(sets, RegressionTerms(committee_targets, balance), numbers, n_jobs)
 
         found = {False: problems(plain)}
         found[True] = found[False] if balance == plain else problems(balance)
@@ -244,9 +244,9 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         self.coef_ = self.members_.mean(axis=0)
         self._tell(np.array(alphas), np.array(grid), judged)
 
-    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+    def _expected_passes(self, queries: QuerySource) -> Any:
         part = np.zeros(len(queries), np.int64)
-        job = ProblemsOfChunk(True, committee_targets, (1.0, 1.0), None, None, part, 1)
+        job = ProblemsJob(True, RegressionTerms(committee_targets), part, 1)
         return job, (), 4, 6  # survey, balance, two of moments
 
     def _tell(self, alphas: Vector, grid: Vector, judged: Matrix) -> None:

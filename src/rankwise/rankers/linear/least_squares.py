@@ -12,7 +12,7 @@ factorisation runs on one thread of BLAS.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -72,26 +72,6 @@ class Regression:
             rows = rows if queries.is_grouped else np.ascontiguousarray(queries.rows[rows])
         factor = np.ones(queries.n_features) if self.factor is None else self.factor
         return _Rows(np.asarray(queries.X), rows, start, factor, self, n_jobs)
-
-    def by_chunk(self, lists: Numbers | None) -> list[Numbers]:
-        """Numbers of queries, in increasing order, by the fixed chunks of all queries; chunks without any are left out.
-
-        Sums of chunks are added in order, so that queries in parts, which are read chunk by chunk, give the same bits.
-        """
-        taken = self.queries.counted if lists is None else lists
-        ends = [last for _, last in parallel.query_chunks(self.queries.start)]
-        found = [own for own in np.split(taken, np.searchsorted(taken, ends[:-1])) if len(own)]
-        return found or [taken]
-
-    def problems(
-        self, kind: "type[Moments] | type[WeightedRows]", parts: Sequence[Numbers], n_jobs: int | None
-    ) -> "list[Problem]":
-        """The problem of every part of the queries."""
-        return [kind.of(self, part, n_jobs) for part in parts]
-
-    def with_factor(self, factor: Vector) -> Self:
-        """The same with a factor of every feature."""
-        return replace(self, factor=factor)
 
 
 @dataclass(frozen=True)
@@ -220,8 +200,8 @@ class Moments:
         Moments
             The problem.
         """
-        found = [about.rows(own, n_jobs) for own in about.by_chunk(lists)]
-        return reduce(add, [cls(rows.sums(), about.queries.n_features, rows.total, rows.factor) for rows in found])
+        rows = about.rows(lists, n_jobs)
+        return cls(rows.sums(), about.queries.n_features, rows.total, rows.factor)
 
     def __add__(self, other: "Moments") -> "Moments":
         return Moments(self.sums + other.sums, self.n_features, self.total + other.total, self.factor)
@@ -277,11 +257,7 @@ class WeightedRows:
     @classmethod
     def of(cls, about: Regression, lists: Numbers | None = None, n_jobs: int | None = None) -> Self:
         """The rows of some queries; the parameters are those of :meth:`Moments.of`."""
-        return reduce(add, [cls._of(about.rows(own, n_jobs)) for own in about.by_chunk(lists)])
-
-    @classmethod
-    def _of(cls, rows: "_Rows") -> Self:
-        about = rows.about
+        rows = about.rows(lists, n_jobs)
         if about.shift is None:
             z = rows.centred(0, len(rows.start) - 1)
         else:

@@ -18,13 +18,12 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
-from rankwise.losses.compute import LossOverLists
+from rankwise.losses.compute import LossJob, LossOverLists
 from rankwise.losses.listnet import ListNet as ListNetLoss
-from rankwise.losses.over_chunks import LossOfChunk
 from rankwise.queries import checks
 from rankwise.queries.chunks import Scale, scale_factors
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
@@ -279,14 +278,14 @@ class ListNet(LinearOnlineLearner):
                 bar.advance()
             self._take_batch(runs, alphas, judged, queries, validation)
 
-    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+    def _expected_passes(self, queries: QuerySource) -> Any:
         if not self._is_batch():
             return super()._expected_passes(queries)
         loss, alphas = ListNetLoss(target=self.target), as_grid(self.alpha, ALPHAS, "alpha")
         descents = len(alphas) * self.folds + 1 if len(alphas) > 1 else 1
         usual = descents * min(self.steps, _USUAL_STEPS)
         arguments = (np.zeros(queries.n_features), loss)
-        return LossOfChunk(loss, None), arguments, 3 + usual, 3 + 20 * descents * self.steps
+        return LossJob(loss, None), arguments, 3 + usual, 3 + 20 * descents * self.steps
 
     def _check_batch(self) -> None:
         self._measure()

@@ -22,14 +22,12 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import NothingLearnedWarning, RankwiseError
 from rankwise.losses._base import Loss
-from rankwise.losses.compute import LossOverLists
-from rankwise.losses.over_chunks import LossOfChunk
+from rankwise.losses.compute import LossJob, LossOverLists
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.queries import checks
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.chunks import radius_of, scale_factors
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_numbers, raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
@@ -102,7 +100,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
             return False
         return self.penalty == "l2" and self._loss().squared_pairs is not None
 
-    def _risk(self, queries: Queries, factor: Vector, prior: Vector) -> Risk:
+    def _risk(self, queries: QuerySource, factor: Vector, prior: Vector) -> Risk:
         """The problem that is solved for one alpha, or one max_norm, after another."""
         if self._by_newton:
             return NewtonRisk(self._loss(), queries, factor, prior, self.n_jobs)
@@ -114,7 +112,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         names = NewtonRisk.columns if self._by_newton else BundleRisk.columns
         return dict(zip(names, (np.int64, np.float64, np.float64, np.float64, np.int64), strict=True))
 
-    def _unit(self, queries: Queries) -> float:
+    def _unit(self, queries: QuerySource) -> float:
         """What the default alphas are multiplied by."""
         return 1.0
 
@@ -161,21 +159,21 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
             keep()
         self._warn_if_nothing_was_learned(queries)
 
-    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+    def _expected_passes(self, queries: QuerySource) -> Any:
         loss = self._loss()
         given = self.max_norm if self.alpha is None else self.alpha
         levels = len(ALPHAS) if given is None else 1 if isinstance(given, str) else len(as_numbers(given))
         solves = levels * self.folds + 1 if levels > 1 else 1
         usual = solves * min(self.max_calls, _USUAL_CALLS)
         arguments = (np.zeros(queries.n_features), loss)
-        return LossOfChunk(loss, None), arguments, 3 + usual, 3 + solves * self.max_calls
+        return LossJob(loss, None), arguments, 3 + usual, 3 + solves * self.max_calls
 
     def _walk(
         self,
         attempts: list[Attempt],
         levels: Sequence[float],
-        train: Queries,
-        held: Queries | None,
+        train: QuerySource,
+        held: QuerySource | None,
         prior: Vector,
         factor: Vector,
         bar: progress,
@@ -189,7 +187,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
             attempt.worth.append(measure_of_weights(held, attempt.rounds[-1].w * factor, self._measure(), self.n_jobs))
 
     def _judged_on(
-        self, part: NDArray[np.int64], queries: Queries, levels: Sequence[float], factor: Vector, bar: progress
+        self, part: NDArray[np.int64], queries: QuerySource, levels: Sequence[float], factor: Vector, bar: progress
     ) -> list[float]:
         """The measure of every level on held-out queries."""
         train, held = held_out(queries, part)
@@ -222,7 +220,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         )
         self._path_ = {self._level_name: np.array(levels), self._measure().title: np.array(found, dtype=np.float64)}
 
-    def _warn_if_nothing_was_learned(self, queries: Queries) -> None:
+    def _warn_if_nothing_was_learned(self, queries: QuerySource) -> None:
         if self.coef_.any() or self.objective_ == 0 or not _better_ones_differ(queries, self.n_jobs):
             return
         other = "" if self.prior_coef is not None else "; try prior_coef='ridge' or another ranker"
@@ -239,7 +237,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     def _level_name(self) -> str:
         return "alpha" if self.max_norm is None else "max_norm"
 
-    def _levels(self, queries: Queries, factor: Vector) -> tuple[float, ...]:
+    def _levels(self, queries: QuerySource, factor: Vector) -> tuple[float, ...]:
         """The values of alpha, or of max_norm, to solve for."""
         if self.max_norm is not None:
             if self.alpha is not None or self.penalty != "l1":
@@ -271,7 +269,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     def _solves(levels: Sequence[float], parts: Sequence[Any]) -> int:
         return len(set(levels)) * len(parts) + 1 if parts else len(set(levels))
 
-    def _prior(self, train: Queries, validation: Queries | None, factor: Vector) -> Vector:
+    def _prior(self, train: QuerySource, validation: QuerySource | None, factor: Vector) -> Vector:
         """w0 in the units of the scaled features."""
         given = self.prior_coef
         if given is None:
@@ -408,7 +406,7 @@ class LossRanker(RegularisedRanker):
         return PairHinge() if self.loss is None else self.loss
 
 
-def _better_ones_differ(queries: Queries, n_jobs: int | None) -> bool:
+def _better_ones_differ(queries: QuerySource, n_jobs: int | None) -> bool:
     """Whether better and worse documents of pairs differ in their features on average, beyond rounding.
 
     If they do not, no linear ranker can learn from these queries.
@@ -426,7 +424,9 @@ def _as_levels(given: Any, name: str) -> tuple[float, ...]:
     return values
 
 
-def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float | None, norm: float | None) -> float:
+def theory_alpha(
+    loss: Loss, queries: QuerySource, factor: Vector, row_radius: float | None, norm: float | None
+) -> float:
     r"""alpha = 2 G R / (W sqrt(n)): over n independent queries, E risk(w) - risk(u) <= 2 G W R / sqrt(n).
 
     u is any vector with norm(u - w0) <= W, G the G1 of the loss, and no document of any present or future query is
@@ -457,7 +457,7 @@ def theory_alpha(loss: Loss, queries: Queries, factor: Vector, row_radius: float
         )
     if (factor != 1).any():
         raise RankwiseError("alpha='theory' takes the row_radius= of raw features: give scale='none'")
-    if differing_weights(queries) is not None:
+    if queries.has_document_weights:
         raise RankwiseError("alpha='theory' is for documents of equal weight: found weights that differ")
     counting = queries.counted
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:

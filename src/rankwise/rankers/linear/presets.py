@@ -21,9 +21,8 @@ from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
 from rankwise.queries import checks
 from rankwise.queries.checks import differing_weights
-from rankwise.queries.chunks import Job
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 from rankwise.rankers.linear.loss_ranker import RegularisedRanker
 from rankwise.solvers.batch.risk import mean_share
 
@@ -93,25 +92,14 @@ class RankSVM(RegularisedRanker):
             raise RankwiseError(f"loss is 'hinge' or 'squared': found {self.loss!r}")
         return PairHinge(squared=self.loss == "squared", per_pair=self.per_pair)
 
-    def _unit(self, queries: Queries) -> float:
+    def _unit(self, queries: QuerySource) -> float:
         return 1.0 if self.per_pair else _mean_pairs(queries) or 1.0
 
 
-def _mean_pairs(queries: Queries) -> float:
+def _mean_pairs(queries: QuerySource) -> float:
     """The weighted mean over queries of the number of pairs with different labels, or of the sum of their weights."""
-    if isinstance(queries, ChunkedQueries):
-        pairs = np.concatenate(list(queries.map(PairsOfChunk())))
-    else:
-        pairs = pairs_of_queries(queries)
+    pairs = queries.apply(pairs_of_queries)
     return float(mean_share(queries) * (pairs.sum() if queries.weight is None else queries.weight @ pairs))
-
-
-@dataclass(frozen=True)
-class PairsOfChunk(Job):
-    """The pairs of every query of a chunk."""
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> NDArray[np.float64]:
-        return pairs_of_queries(block)
 
 
 def pairs_of_queries(queries: Queries) -> NDArray[np.float64]:

@@ -2,9 +2,9 @@
 
 Behind the ranker stands what is regressed on what, which committees of regressions share: documents count by their own
 weight, that of their query, and a balance of relevant documents and others (:func:`balanced_weights`), and
-:func:`regressions` joins them with targets, for queries in memory or in parts. One pass makes the moments of every part
-of the queries (:func:`problems_of_parts`); what is learned without a part, and in the end from all of them, is a sum of
-these. :mod:`rankwise.rankers.linear.least_squares` solves the problems.
+:class:`RegressionTerms` adds the targets. One pass makes the moments of every part of the queries
+(:func:`problems_of_parts`); what is learned without a part, and in the end from all of them, is a sum of these.
+:mod:`rankwise.rankers.linear.least_squares` solves the problems.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import parallel
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
 from rankwise.queries.checks import differing_weights
-from rankwise.queries.chunks import Extremes, Job, scale_factors
-from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.chunks import Extremes, scale_factors
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import Chunk, Job, QuerySource
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
@@ -176,15 +175,15 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         balance = balance_of(pool.sets) if self.balanced else (1.0, 1.0)
         factor, shift = scale_factors(pool.sets[0], self.scale) if self.intercept == "global" else (None, None)
         target = gains_of if self.target == "gains" else Queries.labels
-        about = regressions(pool.sets, target, balance, shift, factor)
-        problems = problems_of_parts(about, pool.by_sets(selection.parts), self.n_jobs)
+        terms = RegressionTerms(target, balance, shift, factor)
+        problems = problems_of_parts(pool.sets, terms, pool.by_sets(selection.parts), self.n_jobs)
         if self.intercept == "global":  # scale_factors has scaled them
             return problems, np.ones(pool.sets[0].n_features)
         return problems, (within_query_scale if self.scale == "auto" else no_scale)(joined(problems))
 
-    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+    def _expected_passes(self, queries: QuerySource) -> Any:
         part = np.zeros(len(queries), np.int64)
-        job = ProblemsOfChunk(True, gains_of, (1.0, 1.0), None, None, part, 1)
+        job = ProblemsJob(True, RegressionTerms(gains_of), part, 1)
         passes = 3 + 2 * (self.intercept == "global")  # survey, balance, moments; and scales
         return job, (), passes, passes + 2
 
@@ -277,37 +276,31 @@ def balanced(given: list[Vector], sets: Sequence[Queries], balance: tuple[float,
     ]
 
 
-def balance_of(sets: "Sequence[Queries | ChunkedQueries]") -> tuple[float, float]:
+def balance_of(sets: Sequence[QuerySource]) -> tuple[float, float]:
     """Factors of (documents without relevance, relevant documents) that balance these sets together."""
     counts, fractions = np.zeros(2), 0.0
     for queries in sets:
-        if isinstance(queries, ChunkedQueries):
-            own, other = queries.total(ClassesOfChunk())
-        else:
-            own, other = _classes(queries)
+        own, other = queries.total(CountClasses()) or (0.0, 0.0)  # there may be no queries
         counts, fractions = counts + own, fractions + other
     return class_shares(counts, 1.0 if fractions else _MOST_OF_GRADES)
 
 
-def _classes(queries: Queries) -> tuple[Vector, float]:
-    """(weights of documents without relevance and of relevant ones, number of labels that are no grades)."""
-    labels, weight = queries.in_query_order(queries.labels()), row_weight(queries)
-    weight = queries.in_query_order(weight) if len(weight) else np.ones(len(labels))
-    counts = np.zeros(2)
-    for first, last in parallel.query_chunks(queries.start):  # added chunk by chunk, as those of queries in parts are
-        rows = slice(int(queries.start[first]), int(queries.start[last]))
-        relevant, own = labels[rows] > 0, weight[rows]
-        counts += [float(own[~relevant].sum()), float(own[relevant].sum())]
-    grades = (labels <= _LARGEST_GRADE) & (labels == np.rint(labels))
-    return counts, float((~grades).sum())
-
-
 @dataclass(frozen=True)
-class ClassesOfChunk(Job):
-    """The weights of both classes, and the number of labels that are no grades, of one chunk."""
+class CountClasses(Job):
+    """(weights of documents without relevance and of relevant ones, number of labels that are no grades)."""
 
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Vector, float]:
-        return _classes(block)
+    keeps_prepared = False
+
+    def prepare(self, queries: Queries, offset: int) -> tuple[Vector, Vector]:
+        weight = row_weight(queries)
+        labels = queries.in_query_order(queries.labels())
+        return labels, queries.in_query_order(weight) if len(weight) else np.ones(len(labels))
+
+    def run(self, chunk: Chunk, prepared: tuple[Vector, Vector], *arguments: Any) -> tuple[Vector, float]:
+        rows = slice(int(chunk.queries.start[chunk.first]), int(chunk.queries.start[chunk.last]))
+        labels, weight = prepared[0][rows], prepared[1][rows]
+        relevant, grades = labels > 0, (labels <= _LARGEST_GRADE) & (labels == np.rint(labels))
+        return np.array([weight[~relevant].sum(), weight[relevant].sum()]), float((~grades).sum())
 
 
 def class_shares(counts: Vector, most: float) -> tuple[float, float]:
@@ -341,64 +334,34 @@ _SMALL, _LARGE = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
-class RegressionInParts:
-    """A regression on queries that are read chunk by chunk, each of which makes its targets and weights anew.
+class RegressionTerms:
+    """What is regressed on what, for queries in memory or in parts.
 
     Attributes
     ----------
-    queries : ChunkedQueries
-        The queries.
     targets : callable
-        The targets of the queries of a chunk; a function of a module.
-    balance : (float, float)
+        The targets of queries; a function of a module.
+    balance : (float, float), default=(1.0, 1.0)
         Factors of the weights of documents without relevance, and of relevant ones.
     shift, factor : ndarray of shape (n_features,) or None, default=None
         As in :class:`Regression`.
     """
 
-    queries: ChunkedQueries
     targets: Targets
-    balance: tuple[float, float]
+    balance: tuple[float, float] = (1.0, 1.0)
     shift: Vector | None = None
     factor: Vector | None = None
 
-    def problems(
-        self, kind: "type[Moments] | type[WeightedRows]", parts: Sequence[Numbers], n_jobs: int | None
-    ) -> "list[Problem]":
-        """The problem of every part of the queries, from one pass."""
-        queries, part = self.queries, np.full(len(self.queries), -1, np.int64)
-        for number, own in enumerate(parts):
-            part[own] = number
-        job = ProblemsOfChunk(kind is Moments, self.targets, self.balance, self.shift, self.factor, part, len(parts))
-        width = queries.n_features
-        factor = np.ones(width) if self.factor is None else self.factor
-        if kind is Moments:
-            totals, *sums = queries.total(job, n_jobs=n_jobs)
-            return [Moments(own, width, float(total), factor) for own, total in zip(sums, totals, strict=True)]
-        totals, rows = np.zeros(len(parts)), [[] for _ in parts]  # type: ignore[var-annotated]
-        for total, *found in queries.map(job, n_jobs=n_jobs):
-            totals = totals + total
-            for every, own in zip(rows, found, strict=True):
-                every.append(own)
-        return [
-            WeightedRows(np.concatenate(own), width, float(total), factor)
-            for own, total in zip(rows, totals, strict=True)
-        ]
-
-    def with_factor(self, factor: Vector) -> Self:
-        """The same with a factor of every feature."""
-        return replace(self, factor=factor)
-
 
 @dataclass(frozen=True)
-class ProblemsOfChunk(Job):
+class ProblemsJob(Job):
     """The least squares problem of every part of the queries, as far as it is in one chunk.
 
     Attributes
     ----------
     moments : bool
         Whether the sums of the rows are returned, or the rows.
-    targets, balance, shift, factor : as in RegressionInParts
+    terms : RegressionTerms
         The regression.
     part : ndarray of int64, shape (n_queries,)
         The part of every query; -1 for none.
@@ -407,73 +370,63 @@ class ProblemsOfChunk(Job):
     """
 
     moments: bool
-    targets: Targets
-    balance: tuple[float, float]
-    shift: Vector | None
-    factor: Vector | None
+    terms: RegressionTerms
     part: Numbers
     parts: int
+    keeps_prepared = False
 
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> tuple[Any, ...]:
-        (weight,) = balanced([row_weight(block)], [block], self.balance)
-        about = Regression(block, np.atleast_2d(self.targets(block)), weight, self.shift, self.factor)
-        part = self.part[first : first + len(block)]
-        kind = Moments if self.moments else WeightedRows
-        found: list[Problem] = [kind.of(about, np.flatnonzero(part == number), 1) for number in range(self.parts)]
-        totals = np.array([one.total for one in found])
-        return totals, *(one.sums if isinstance(one, Moments) else one.z for one in found)
+    def prepare(self, queries: Queries, offset: int) -> Regression:
+        terms = self.terms
+        (weight,) = balanced([row_weight(queries)], [queries], terms.balance)
+        return Regression(queries, np.atleast_2d(terms.targets(queries)), weight, terms.shift, terms.factor)
 
-
-def regressions(
-    sets: "Sequence[Queries | ChunkedQueries]",
-    targets: Targets,
-    balance: tuple[float, float],
-    shift: Vector | None = None,
-    factor: Vector | None = None,
-) -> "list[Regression | RegressionInParts]":
-    """The regression on every set of queries.
-
-    Parameters
-    ----------
-    sets : sequence of Queries or ChunkedQueries
-        The sets.
-    targets : callable
-        The targets of queries; a function of a module.
-    balance : (float, float)
-        Factors of the weights of documents without relevance, and of relevant ones.
-    shift, factor : ndarray of shape (n_features,) or None, default=None
-        As in :class:`Regression`.
-
-    Returns
-    -------
-    list of Regression or RegressionInParts
-        One per set.
-    """
-    found: list[Regression | RegressionInParts] = []
-    for queries in sets:
-        if isinstance(queries, ChunkedQueries):
-            found.append(RegressionInParts(queries, targets, balance, shift, factor))
-        else:
-            (weight,) = balanced([row_weight(queries)], [queries], balance)
-            found.append(Regression(queries, np.atleast_2d(targets(queries)), weight, shift, factor))
-    return found
+    def run(self, chunk: Chunk, prepared: Regression, *arguments: Any) -> tuple[Any, ...]:
+        part, kind = self.part[chunk.numbers], Moments if self.moments else WeightedRows
+        members = [chunk.first + np.flatnonzero(part == number) for number in range(self.parts)]
+        problems: list[Problem] = [kind.of(prepared, own, chunk.n_jobs) for own in members]
+        totals = np.array([one.total for one in problems])
+        return totals, *(one.sums if isinstance(one, Moments) else one.z for one in problems)
 
 
-def problem_kind(sets: "Sequence[Queries | ChunkedQueries]") -> type[Moments] | type[WeightedRows]:
+def _problems_of_set(
+    queries: QuerySource, terms: RegressionTerms, moments: bool, parts: Sequence[Numbers], n_jobs: int | None
+) -> list[Problem]:
+    """The problem of every part of one set of queries, from one pass."""
+    part = np.full(len(queries), -1, np.int64)
+    for number, own in enumerate(parts):
+        part[own] = number
+    job, width = ProblemsJob(moments, terms, part, len(parts)), queries.n_features
+    factor = np.ones(width) if terms.factor is None else terms.factor
+    if moments:
+        totals, *sums = queries.total(job, n_jobs=n_jobs)
+        return [Moments(own, width, float(total), factor) for own, total in zip(sums, totals, strict=True)]
+    totals, rows = np.zeros(len(parts)), [[] for _ in parts]  # type: ignore[var-annotated]
+    for total, *chunk in queries.map(job, n_jobs=n_jobs):
+        totals = totals + total
+        for every, own in zip(rows, chunk, strict=True):
+            every.append(own)
+    return [
+        WeightedRows(np.concatenate(own), width, float(total), factor) for own, total in zip(rows, totals, strict=True)
+    ]
+
+
+def problem_kind(sets: Sequence[QuerySource]) -> type[Moments] | type[WeightedRows]:
     """The cheaper form of the problem for these queries."""
     documents = sum(queries.n_documents for queries in sets)
     return WeightedRows if documents < sets[0].n_features else Moments
 
 
 def problems_of_parts(
-    about: "Sequence[Regression | RegressionInParts]", parts: Sequence[Sequence[Numbers]], n_jobs: int | None
+    sets: Sequence[QuerySource], terms: RegressionTerms, parts: Sequence[Sequence[Numbers]], n_jobs: int | None
 ) -> list[Problem]:
     """The problem of every part, from one pass over X.
 
     Parameters
     ----------
-    about : sequence of Regression or RegressionInParts
+    sets : sequence of Queries or ChunkedQueries
         The sets of queries that are learned from together.
+    terms : RegressionTerms
+        The regression.
     parts : sequence of sequence of ndarray of int64
         For every part the numbers of its queries in each of the sets.
     n_jobs : int or None
@@ -484,23 +437,26 @@ def problems_of_parts(
     list of Moments or of WeightedRows
         One problem per part.
     """
-    kind = problem_kind([one.queries for one in about])
+    moments = problem_kind(sets) is Moments
 
-    def problems(about: "Sequence[Regression | RegressionInParts]") -> list[Problem]:
-        by_set = [one.problems(kind, [part[place] for part in parts], n_jobs) for place, one in enumerate(about)]
+    def problems(terms: RegressionTerms) -> list[Problem]:
+        by_set = [
+            _problems_of_set(queries, terms, moments, [part[place] for part in parts], n_jobs)
+            for place, queries in enumerate(sets)
+        ]
         return [joined(own) for own in zip(*by_set, strict=True)]
 
-    found = problems(about)
+    found = problems(terms)
     with np.errstate(invalid="ignore"):
         squares = joined(found).squares()
-    if about[0].factor is None and not ((squares > _SMALL) & (squares < _LARGE)).all():
-        factor = exact_factors([one.queries for one in about])
+    if terms.factor is None and not ((squares > _SMALL) & (squares < _LARGE)).all():
+        factor = exact_factors(sets)
         if factor is not None:
-            return problems([one.with_factor(factor) for one in about])
+            return problems(replace(terms, factor=factor))
     return found
 
 
-def exact_factors(sets: "Sequence[Queries | ChunkedQueries]") -> Vector | None:
+def exact_factors(sets: Sequence[QuerySource]) -> Vector | None:
     """Powers of two that bring huge and tiny features to about 1; None if there are none."""
     largest = np.zeros(sets[0].n_features)
     for queries in sets:

@@ -27,9 +27,10 @@ from rankwise.queries import checks
 from rankwise.queries.chunks import radius_of
 from rankwise.queries.fingerprints import FINGERPRINT, Seen, TrainingRecord
 from rankwise.queries.grouped_labels import Labels
-from rankwise.queries.passes.chunked import ChunkedQueries
+from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
+from rankwise.queries.source import QuerySource
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._fit_frame import fit_scope, refuse_unknown, warn_of_uneven_features
@@ -90,7 +91,7 @@ class OnlineLearner(Ranker):
         """What runs blocks of rounds."""
         return RoundRunner(config, queries, state, read)
 
-    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+    def _expected_passes(self, queries: QuerySource) -> Any:
         job, arguments, *_ = super()._expected_passes(queries)
         return job, arguments, 1 + self.epochs, 1 + self.epochs
 
@@ -193,11 +194,9 @@ class OnlineLearner(Ranker):
     def _run(
         self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool
     ) -> tuple[Any, Any]:
-        if isinstance(queries, ChunkedQueries):
-            block, here = queries.gather(order), np.arange(len(order))
-            state, played = run_rounds(config, state, block, here, self.n_jobs, read=read, runner=self._runner)
-            return state, replace(played, order=order)
-        return run_rounds(config, state, queries, order, self.n_jobs, read=read, runner=self._runner)
+        block, here = queries.load(order)
+        state, played = run_rounds(config, state, block, here, self.n_jobs, read=read, runner=self._runner)
+        return state, replace(played, order=order)
 
     def _take(self, state: Any, ledger: Ledger, seen: Seen | None) -> None:
         self.state_, self.ledger_ = state, ledger
@@ -211,7 +210,7 @@ class OnlineLearner(Ranker):
     # ------------------------------------------------------------------------------------------- streams
 
     def _blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[Queries]:
-        if hasattr(X, "chunked"):  # Parts, in their order
+        if isinstance(X, Parts):  # in their order
             yield from (inputs.judged_queries(self, block, y, group, qid, "partial_fit") for block in X.blocks())
         elif isinstance(X, Query):
             yield _gather([_one_list(X)], self.missing)

@@ -34,9 +34,8 @@ from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import DCG, discounts, gains
-from rankwise.queries.chunks import Job
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import EachChunk, QuerySource
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._fit_frame import as_numbers, raw_weights
 from rankwise.rankers._model_selection import measure_of_weights
@@ -167,8 +166,7 @@ class Annealing:
 
 def at_sigma(lists: LossOverLists, sigma: float) -> LossOverLists:
     """The same queries with another width of the smoothing, on which nothing that was prepared depends."""
-    smoothed = cast("SmoothedMeasure", lists.prepared.loss)
-    return replace(lists, prepared=replace(lists.prepared, loss=smoothed.at_sigma(sigma)))
+    return replace(lists, loss=cast("SmoothedMeasure", lists.loss).at_sigma(sigma))
 
 
 COLUMNS = ("sigma", "objective", "smoothed", "train", "validation", "steps", "evaluations")
@@ -324,12 +322,12 @@ class AnnealingTrials:
         runs = [(one.plan, one.run()) for one in self.begun if one.rows]
         return max(runs, key=lambda run: np.nan_to_num([run[1].held[-1], run[1].train[-1]]).tolist(), default=None)
 
-    def plans(self, train: Queries, validation: Queries | None) -> list[AnnealingPlan]:
+    def plans(self, train: QuerySource, validation: QuerySource | None) -> list[AnnealingPlan]:
         """All plans, start by start; rankers among the starts are fitted on these queries."""
         starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
         return [AnnealingPlan(alpha, start) for start in starts for alpha in self.alphas]
 
-    def run(self, plans: list[AnnealingPlan], train: Queries, held: Queries | None) -> list[AnnealedRun]:
+    def run(self, plans: list[AnnealingPlan], train: QuerySource, held: QuerySource | None) -> list[AnnealedRun]:
         """Anneal the plans on ``train`` and judge them on ``held``; several plans share the threads."""
         lists = LossOverLists.of(self.begin.loss, train, list_weights(self.measure, train))
         largest = largest_gain(self.measure, lists)
@@ -366,13 +364,17 @@ class AnnealingTrials:
             return _side_by_side(anneal, plans, min(parallel.threads(self.n_jobs), len(plans)), stopped)
 
 
-def list_weights(measure: Measure, queries: Queries) -> Vector | None:
+def list_weights(measure: Measure, queries: QuerySource) -> Vector | None:
     """The weight of each query; for DCG times its ideal DCG, which the smoothed nDCG was divided by."""
     if measure.at_most_one:
         return queries.weight
-    if isinstance(queries, ChunkedQueries):
-        return np.concatenate(list(queries.map(ListWeightsOfChunk(measure))))
     assert isinstance(measure, DCG)  # the only measure with a smoothed form that is not normalised
+    weights: Vector = queries.apply(_ideal_weights, measure)
+    return weights
+
+
+def _ideal_weights(queries: Queries, measure: DCG) -> Vector:
+    """The ideal DCG of every query times its weight."""
     longest = int(queries.sizes.max(initial=0))
     discount = discounts(longest, measure.discount)[: measure.cutoff]
     gain = gains(queries.labels(), measure.gain)
@@ -385,27 +387,8 @@ def list_weights(measure: Measure, queries: Queries) -> Vector | None:
     return np.asarray(ideal * queries.query_weight)
 
 
-@dataclass(frozen=True)
-class ListWeightsOfChunk(Job):
-    """The weights of :func:`list_weights` of one chunk."""
-
-    measure: Measure
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Any:
-        return list_weights(self.measure, block)
-
-
-@dataclass(frozen=True)
-class DefinedOfChunk(Job):
-    """Whether the measure is defined for each query of a chunk."""
-
-    measure: Measure
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> Any:
-        return _defined(self.measure, block)
-
-
-def _defined(measure: Measure, queries: Queries) -> NDArray[np.bool_]:
+def is_defined(queries: Queries, measure: Measure) -> NDArray[np.bool_]:
+    """Whether the measure is defined for each query."""
     nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
     return np.asarray(~np.isnan(measure_lists([measure], nothing)[0]))
 
@@ -416,12 +399,9 @@ def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:
     (first - sum of the losses) / second is the mean smoothed measure.
     """
     queries = lists.queries
-    if isinstance(queries, ChunkedQueries):
-        found = np.concatenate(list(queries.map(DefinedOfChunk(measure))))
-    else:
-        found = _defined(measure, queries)
+    defined = queries.apply(is_defined, measure)
     worth = lists.weight if len(lists.weight) else np.ones(len(queries))
-    return math.fsum(worth[found]), math.fsum(queries.query_weight[found])
+    return math.fsum(worth[defined]), math.fsum(queries.query_weight[defined])
 
 
 def _side_by_side(
@@ -484,7 +464,7 @@ class Beginnings:
     bounds: Bounds | None
     n_jobs: int | None
 
-    def start(self, given: Any, queries: Queries, validation: Queries | None, factor: Vector) -> Start:
+    def start(self, given: Any, queries: Any, validation: Any, factor: Vector) -> Start:
         """The start from a name (fitted on these queries), a fitted linear ranker, or weights on raw features."""
         unit: float | None = None
         if isinstance(given, str):
@@ -524,7 +504,7 @@ def as_sigmas(given: Sequence[float] | None) -> tuple[float, ...] | None:
     return sigmas
 
 
-def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None:
+def as_bounds(sign: Mapping[Any, int] | None, queries: QuerySource) -> Bounds | None:
     """Bounds on single weights from signs by the name or number of a feature."""
     if not sign:
         return None
@@ -542,24 +522,18 @@ def as_bounds(sign: Mapping[Any, int] | None, queries: Queries) -> Bounds | None
     return bounds
 
 
-def something_to_learn(queries: Queries) -> bool:
+def something_to_learn(queries: QuerySource) -> bool:
     """Whether both labels and features vary within some query."""
-    if isinstance(queries, ChunkedQueries):
-        return any(queries.map(LearnableOfChunk()))
+    return any(queries.map(EachChunk(_varies)))
+
+
+def _varies(queries: Queries) -> bool:
     labels = queries.labels()
     for number in queries.counted.tolist():
         rows = queries.rows_of(number)
         if len(np.unique(labels[rows])) > 1 and (queries.X[rows] != queries.X[rows][:1]).any():
             return True
     return False
-
-
-@dataclass(frozen=True)
-class LearnableOfChunk(Job):
-    """Whether a chunk holds something to learn."""
-
-    def run(self, block: Queries, first: int, prepared: Any, *arguments: Any) -> bool:
-        return something_to_learn(block)
 
 
 def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:

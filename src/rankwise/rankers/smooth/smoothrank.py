@@ -18,10 +18,10 @@ from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import smoothed
-from rankwise.losses.over_chunks import LossOfChunk
+from rankwise.losses.compute import LossJob
 from rankwise.queries.chunks import scale_factors
-from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
@@ -199,14 +199,14 @@ class SmoothRank(SelectionParameters, LinearRanker):
         """The stages, made of the columns that ``fit`` keeps."""
         return AnnealingHistory(*self._annealed_)
 
-    def _expected_passes(self, queries: ChunkedQueries) -> Any:
+    def _expected_passes(self, queries: QuerySource) -> Any:
         loss, sigmas = smoothed(self._measure(), self.smoothing), self._widths()
         alphas = as_grid(self.alpha, REFINEMENT_ALPHAS, "alpha")
         trials = 1 if len(queries.counted) > MANY else self.folds
         stages = (trials + 1) * len(set(alphas)) * len(sigmas)
         arguments = (np.zeros(queries.n_features), loss.at_sigma(sigmas[0]))
         usual = stages * min(self.steps, _USUAL_STEPS)
-        return LossOfChunk(loss, None), arguments, 5 + usual, 5 + 20 * stages * self.steps
+        return LossJob(loss, None), arguments, 5 + usual, 5 + 20 * stages * self.steps
 
     @property
     def _reason_not_linear_in_labels(self) -> str | None:  # type: ignore[override]

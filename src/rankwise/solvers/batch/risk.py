@@ -11,22 +11,17 @@ the function here that has products with its generalised Hessian: :class:`Square
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import parallel
 from rankwise._progress import progress
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
-from rankwise.losses.over_chunks import LossOfChunk, LossOverChunks
 from rankwise.losses.pairwise_hinge import PairHinge
-from rankwise.queries.chunks import Job
-from rankwise.queries.passes.chunked import ChunkedQueries
-from rankwise.queries.passes.work import Work
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import Chunk, Job, QuerySource
 from rankwise.solvers.batch.bundle import Bundle, Form
 from rankwise.solvers.batch.newton import NewtonStep, Ridged, newton
 
@@ -61,7 +56,7 @@ class Risk(Protocol):
         """Solve the problem at this level; ``note`` is called after every round, including the last."""
 
 
-def mean_share(queries: Queries) -> float:
+def mean_share(queries: QuerySource) -> float:
     """1 / the total weight of the queries, which turns a weighted sum into a mean; 0 without queries."""
     total = math.fsum(queries.query_weight)
     return 1 / total if total > 0 else 0.0
@@ -97,7 +92,7 @@ class BundleRisk:
     def __init__(
         self,
         loss: Loss,
-        queries: Queries,
+        queries: QuerySource,
         factor: Vector,
         prior: Vector,
         form: Form,
@@ -141,7 +136,7 @@ class NewtonRisk:
 
     columns = ("step", "objective", "lower bound", "gap", "products")
 
-    def __init__(self, loss: Loss, queries: Queries, factor: Vector, prior: Vector, n_jobs: int | None) -> None:
+    def __init__(self, loss: Loss, queries: QuerySource, factor: Vector, prior: Vector, n_jobs: int | None) -> None:
         self._pairs = SquaredPairsOverLists.of(queries, bool(loss.squared_pairs))
         self._share, self._factor, self._prior, self._n_jobs = mean_share(queries), factor, prior, n_jobs
         self._z = np.zeros_like(prior)  # w - w0
@@ -207,20 +202,20 @@ class SquaredPairsOverLists:
     ----------
     lists : LossOverLists
         Value and gradient.
-    per_pair : bool
-        Whether phi is divided by the number of pairs of its query.
+    products : PreparedJob or Work
+        The products with the Hessian.
     """
 
     lists: LossOverLists
-    per_pair: bool
+    products: Any
 
     @classmethod
-    def of(cls, queries: Queries, per_pair: bool = True, weight: Vector | None = None) -> Self:
+    def of(cls, queries: QuerySource, per_pair: bool = True, weight: Vector | None = None) -> Self:
         """Prepare the function.
 
         Parameters
         ----------
-        queries : Queries
+        queries : Queries or ChunkedQueries
             Judged queries.
         per_pair : bool, default=True
             Whether phi is divided by the number of pairs of its query.
@@ -232,58 +227,66 @@ class SquaredPairsOverLists:
         SquaredPairsOverLists
             The function.
         """
-        return cls(LossOverLists.of(PairHinge(squared=True, per_pair=per_pair), queries, weight), per_pair)
+        lists = LossOverLists.of(PairHinge(squared=True, per_pair=per_pair), queries, weight)
+        return cls(lists, queries.work(ProductJob(per_pair, weight)))
 
     def __call__(self, w: Vector, n_jobs: int | None = None) -> "SquaredPairsAt":
         """The function at ``w``."""
         point = np.array(w, dtype=np.float64)
         return SquaredPairsAt(self, point, *self.lists(point, n_jobs=n_jobs), n_jobs)
 
-    @cached_property
-    def product_work(self) -> Work:
-        """The products of chunks, where queries are read chunk by chunk."""
-        queries = cast(ChunkedQueries, self.lists.queries)
-        given = cast(LossOverChunks, self.lists).work.job
-        return queries.work(ProductOfChunk(self.per_pair, cast(LossOfChunk, given).weight))
 
-    # The following does not depend on w.
+@dataclass
+class PreparedPairs:
+    """What products with the Hessian need of some queries.
 
-    @cached_property
-    def chunks(self) -> list[tuple[int, int]]:
-        """Ranges of queries that are processed together."""
-        return list(parallel.query_chunks(self.lists.queries.start))
+    Attributes
+    ----------
+    rows : ndarray of int64
+        The rows of the queries one after the other; empty if they are in this order already.
+    level, many : ndarray of int64
+        The level of each label in its query, and the number of levels of every query.
+    share : ndarray of float64
+        The weight of a pair of every query.
+    place, reach : ndarray of int64
+        The documents of each query by decreasing score, and how many of them each one may be paired with.
+    points : dict of int to bytes
+        The point w that the two belong to, by the first query of a chunk.
+    """
 
-    @cached_property
-    def rows(self) -> Integers:
-        """The rows of the queries one after the other; empty if they are in this order already."""
-        rows = self.lists.prepared.rows
-        return np.empty(0, np.int64) if rows is None else rows
+    rows: Integers
+    level: Integers
+    many: Integers
+    share: Vector
+    place: Integers
+    reach: Integers
+    points: dict[int, bytes] = field(default_factory=dict)
 
-    @cached_property
-    def levels(self) -> tuple[Integers, Integers, Vector]:
-        """(level of each label in its query, number of levels per query, weight of a pair of the query)."""
+    @classmethod
+    def of(cls, queries: Queries, per_pair: bool, weight: Vector | None) -> Self:
+        """Number the levels of the labels."""
         from rankwise._kernels.ragged import number_lists
         from rankwise.losses.compute import label_classes
 
-        queries, weight = self.lists.queries, self.lists.weight
-        level, many = np.zeros(queries.start[-1], np.int64), np.zeros(len(queries), np.int64)
-        pairs = np.zeros(len(queries))
-        classes = label_classes(queries.labels(), queries.start, self.lists.prepared.rows)
-        number_lists(queries.start, self.rows, classes, level, many, pairs)
-        share = np.where(pairs > 0, 1.0 if len(weight) == 0 else weight, 0.0)
-        if self.per_pair:
+        rows = np.empty(0, np.int64) if queries.scattered_rows is None else queries.scattered_rows
+        documents, many, pairs = int(queries.start[-1]), np.zeros(len(queries), np.int64), np.zeros(len(queries))
+        level, place, reach = (np.zeros(documents, np.int64) for _ in range(3))
+        classes = label_classes(queries.labels(), queries.start, queries.scattered_rows)
+        number_lists(queries.start, rows, classes, level, many, pairs)
+        share = np.where(pairs > 0, 1.0 if weight is None else weight, 0.0)
+        if per_pair:
             share = share / np.maximum(pairs, 1.0)
-        return level, many, share
+        return cls(rows, level, many, share, place, reach)
 
 
 @dataclass(frozen=True)
-class ProductOfChunk(Job):
+class ProductJob(Job):
     """Half of the product of the Hessian at w with a vector, as far as it comes from one chunk.
 
     Attributes
     ----------
     per_pair : bool
-        As in :class:`SquaredPairsOverLists`.
+        Whether phi is divided by the number of pairs of its query.
     weight : ndarray of shape (n_queries,) or None
         Weights of all queries, in place of their own.
     """
@@ -291,25 +294,24 @@ class ProductOfChunk(Job):
     per_pair: bool
     weight: Vector | None
 
-    def prepare(self, block: Queries, first: int) -> dict[str, Any]:
-        pairs = SquaredPairsOverLists.of(block, self.per_pair, self._weight(block, first))
-        nothing = np.zeros(block.n_documents, np.int64)
-        # what belongs to the last w takes the place of the zeros
-        return {"levels": pairs.levels, "windows": (b"", (nothing, nothing.copy()))}
+    def prepare(self, queries: Queries, offset: int) -> PreparedPairs:
+        weight = queries.weight if self.weight is None else self.weight[offset : offset + len(queries)]
+        return PreparedPairs.of(queries, self.per_pair, weight)
 
-    def _weight(self, block: Queries, first: int) -> Vector | None:
-        return None if self.weight is None else self.weight[first : first + len(block)]
+    def run(self, chunk: Chunk, prepared: PreparedPairs, w: Vector, v: Vector) -> tuple[Vector]:
+        from rankwise._kernels.pairs import add_products_on, find_windows_on
 
-    def run(self, block: Queries, first: int, prepared: dict[str, Any], w: Vector, v: Vector) -> tuple[Vector]:
-        pairs = SquaredPairsOverLists.of(block, self.per_pair, self._weight(block, first))
-        vars(pairs)["levels"] = prepared["levels"]
-        here = SquaredPairsAt(pairs, w, 0.0, w, 1)
-        at, windows = prepared["windows"]
-        if at == w.tobytes():
-            vars(here)["_windows"] = windows
-        found = here.product_of(0, len(block), v)
-        prepared["windows"] = w.tobytes(), here._windows
-        return (found,)
+        X, start, pairs = np.asarray(chunk.queries.X), chunk.queries.start, prepared
+        first, last, half = chunk.first, chunk.last, np.zeros(chunk.queries.n_features)
+        if pairs.points.get(first) != w.tobytes():  # the first product at w sorts the queries
+            find_windows = find_windows_on(X.dtype)
+            find_windows(first, last, start, pairs.rows, X, pairs.share, w, pairs.place, pairs.reach)
+            pairs.points[first] = w.tobytes()
+        add_products = add_products_on(X.dtype)
+        add_products(
+            first, last, start, pairs.rows, X, pairs.share, pairs.level, pairs.many, pairs.place, pairs.reach, v, half
+        )
+        return (half,)
 
 
 @dataclass(frozen=True)
@@ -341,40 +343,7 @@ class SquaredPairsAt:
 
     def hessian_product(self, v: Vector) -> Vector:
         """The product of the generalised Hessian at w with ``v``."""
-        pairs, queries = self.pairs, self.pairs.lists.queries
-        direction = np.ascontiguousarray(v, dtype=np.float64)
-        if isinstance(queries, ChunkedQueries):
-            (whole,) = queries.total(pairs.product_work, self.w, direction, n_jobs=self.n_jobs)
-            return np.asarray(2.0 * whole)
-        total = np.zeros(queries.n_features)
-        for own in parallel.map_chunks(partial(self.product_of, v=direction), pairs.chunks, self.n_jobs):
-            total += own
-        return 2.0 * total
-
-    def product_of(self, first: int, last: int, v: Vector) -> Vector:
-        """Half of the product with ``v`` as far as it comes from queries first..last-1."""
-        from rankwise._kernels.pairs import add_products_on
-
-        pairs, queries = self.pairs, self.pairs.lists.queries
-        X, own = np.asarray(queries.X), np.zeros(queries.n_features)
-        level, many, share = pairs.levels
-        place, reach = self._windows
-        add_products = add_products_on(X.dtype)
-        add_products(first, last, queries.start, pairs.rows, X, share, level, many, place, reach, v, own)
-        return own
-
-    @cached_property
-    def _windows(self) -> tuple[Integers, Integers]:
-        """(documents of each query by decreasing score, how many of them each one may be paired with)."""
-        from rankwise._kernels.pairs import find_windows_on
-
-        pairs, queries = self.pairs, self.pairs.lists.queries
-        X, share = np.asarray(queries.X), pairs.levels[2]
-        place, reach = np.zeros(queries.start[-1], np.int64), np.zeros(queries.start[-1], np.int64)
-        find = find_windows_on(X.dtype)
-
-        def part(first: int, last: int) -> None:
-            find(first, last, queries.start, pairs.rows, X, share, self.w, place, reach)
-
-        parallel.map_chunks(part, pairs.chunks, self.n_jobs)
-        return place, reach
+        queries, direction = self.pairs.lists.queries, np.ascontiguousarray(v, dtype=np.float64)
+        sums = queries.total(self.pairs.products, self.w, direction, n_jobs=self.n_jobs)
+        (half,) = sums or (np.zeros(queries.n_features),)  # there may be no queries
+        return np.asarray(2.0 * half)

@@ -449,10 +449,10 @@ def _in_span(parts: Sequence[LossOverLists], space: Any) -> LossOverLists:
     """The losses of all blocks in the space that their documents span."""
     from sklearn.base import clone
 
-    queries = Queries.concat([part.queries for part in parts])
+    queries = Queries.concat([part.work.queries for part in parts])
     if queries.n_documents:
         queries = queries.map_features(clone(space).fit_transform)
-    return LossOverLists.of(parts[0].prepared.loss, queries, np.concatenate([part.weight for part in parts]))
+    return LossOverLists.of(parts[0].loss, queries, np.concatenate([part.weight for part in parts]))
 
 
 def covers(config: OnlineConfig) -> bool:
