@@ -238,7 +238,7 @@ def test_the_training_queries_without_their_weights_are_not_those_of_the_fit():
 
 
 def test_theory_is_for_equal_weights():
-    with pytest.raises(RankwiseError, match="documents of equal weight"):
+    with pytest.raises(RankwiseError, match="equal document weights"):
         rw.RankSVM(alpha="theory", row_radius=50.0, norm=1.0, scale="none").fit(lists())
 
 
@@ -265,7 +265,7 @@ def test_a_loss_without_weights_is_named():
 
 def test_learners_of_other_packages_do_not_get_them():
     queries = lists()
-    with pytest.raises(RankwiseError, match="gets no document weights"):
+    with pytest.raises(RankwiseError, match="takes no document weights"):
         rw.compare({"theirs": Ridge()}, queries, folds=3)
 
 

@@ -212,7 +212,7 @@ def test_a_validation_set_is_used_or_refused_but_never_ignored_in_silence(ranker
     try:
         plain = learned(clone(ranker).fit(train, validation=other))
     except DataError as error:
-        assert "leave out the validation set" in str(error)  # noqa: PT017
+        assert "omit the validation set" in str(error)  # noqa: PT017
         return
     assert learned(clone(ranker).fit(train, validation=Unsliced(other))) == plain
     second = clone(ranker).fit(train, eval_set=[(other.X, other.y)], eval_group=[other.sizes])

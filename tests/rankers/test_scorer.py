@@ -105,7 +105,7 @@ def test_a_wrong_shape_is_one_sentence(wrong, sentence):
 def test_what_is_no_fitted_ranker_is_refused():
     with pytest.raises(RankwiseError, match="not fitted yet"):
         Scorer(rw.SLAMPerceptron())
-    with pytest.raises(DataError, match="found str"):
+    with pytest.raises(DataError, match="got str"):
         Scorer("model.rankwise")
 
 

@@ -41,7 +41,7 @@ from rankwise.losses.compute import LossOverLists
 from rankwise.losses.given_relevance import GivenSoftmax
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._fit_frame import raw_weights
+from rankwise.rankers._parameters import raw_weights
 from rankwise.rankers.linear.loss_ranker import LossRanker
 
 Vector = NDArray[np.float64]
@@ -246,7 +246,7 @@ def safe_ranker(
         raise RankwiseError(f"safe_ranker: strengths must be finite and above 0, got {strengths!r:.60}")
     learning, judging = log.split((1 - judged, judged), random_state=random_state)
     train = training_queries(learning, propensities, tau=tau)
-    raw = raw_weights(logged, train.n_features, "logged", "a fitted linear ranker or a vector")
+    raw = raw_weights(logged, train.n_features, "logged")
     prior = raw * _best_scale(loss, train, raw)
     unit = float(
         np.bincount(train.query_of_row, weights=train.labels()) @ train.query_weight / train.query_weight.sum()

@@ -22,12 +22,11 @@ from sklearn.exceptions import NotFittedError
 
 from rankwise._kernels.blas import one_blas_thread
 from rankwise._kernels.machine.compile_progress import announce_kernels
-from rankwise._kernels.parallel import threads
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.errors import DataError, Interrupted, MeasureError, RankwiseError
-from rankwise.measures._base import Measure, parse
+from rankwise.errors import DataError, Interrupted, RankwiseError
+from rankwise.measures._base import Measure
 from rankwise.queries.checks import Floats
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
@@ -40,7 +39,7 @@ from rankwise.rankers._fit_frame import (
     warn_if_all_orders_are_alike,
     warn_of_shared_queries,
 )
-from rankwise.rankers._parameters import CommonParameters
+from rankwise.rankers._parameters import CommonParameters, trainable
 from rankwise.rankers._passes import predict_block, rank_by_scores, rank_parts, recorded_passes
 from rankwise.rankers._record import FitRecord, begin_record
 
@@ -196,7 +195,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             If validation queries are among the training queries.
         """
         refuse_unknown(f"{self.name}.fit", unknown)
-        threads(self.n_jobs)  # a wrong number is an error before anything is read
+        self._check_parameters()
         announce_kernels(self.name)
         train = inputs.training_queries(self, X, y, group, qid, sample_weight, checkpoint)
         validation = inputs.validation_queries(self, validation, eval_set, eval_group)
@@ -473,14 +472,6 @@ class LinearRanker(Ranker):
 
     def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
-
-
-def trainable(spelling: Any) -> Measure:
-    """The measure of this spelling, or an error if no ranker can be trained for it."""
-    measure = parse(spelling)
-    if not measure.depends_on_labels:
-        raise MeasureError(f"{measure.title} does not depend on labels: no ranker can be trained for it")
-    return measure
 
 
 def registered() -> dict[str, type[Ranker]]:

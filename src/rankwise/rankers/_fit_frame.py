@@ -1,6 +1,6 @@
 """What frames a fit: its scope, and checks of its data and parameters with their errors and warnings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.blas import one_blas_thread
-from rankwise.errors import DataError, Interrupted, NothingLearnedWarning, RankwiseError, warn
+from rankwise.errors import DataError, Interrupted, NothingLearnedWarning, warn
 from rankwise.queries.fingerprints import Seen
 from rankwise.queries.overlap import overlap
 from rankwise.queries.passes.chunked import ChunkedQueries
@@ -73,7 +73,7 @@ def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
     if not differs.any():
         weighted = "" if queries.weight is None else " and a weight above 0"
         warn(
-            f"{ranker} has nothing to learn: no query holds documents with different labels{weighted}, so that all "
+            f"{ranker} has nothing to learn: no query holds documents with different labels{weighted}, so all "
             "orders of its documents are equally good",
             NothingLearnedWarning,
         )
@@ -120,65 +120,3 @@ def warn_of_uneven_features(ranker: str, queries: Queries, instead: str) -> None
             f"{ranker} learns little from features on different scales: the standard deviation of feature "
             f"{names[high]!s:.40} is {ratio:,.0f} times that of feature {names[low]!s:.40}; {instead}"
         )
-
-
-# ------------------------------------------------------------------------------------------- checks of the parameters
-
-
-def as_grid(
-    given: float | Sequence[float] | None, usual: Sequence[float], name: str, positive: bool = False
-) -> tuple[float, ...]:
-    """One alpha or several as a tuple.
-
-    Parameters
-    ----------
-    given : float, sequence of float or None
-        What the user gave.
-    usual : sequence of float
-        What None stands for.
-    name : str
-        The name of the parameter, for messages.
-    positive : bool, default=False
-        Whether 0 raises an error.
-
-    Returns
-    -------
-    tuple of float
-        The values, in the order given.
-
-    Raises
-    ------
-    RankwiseError
-        If there are none, or if one of them is negative or not finite.
-    """
-    values = tuple(usual) if given is None else as_numbers(given)
-    if not values or not all(np.isfinite(value) and value >= 0 for value in values):
-        raise RankwiseError(f"{name} is one number or several, finite and 0 or more: found {given!r:.60}")
-    if positive and min(values) == 0:
-        raise RankwiseError(f"{name} is above 0, because the objective may have no minimum without it: found 0")
-    return values
-
-
-def as_numbers(given: Any) -> tuple[float, ...]:
-    """One number or a sequence of numbers as a tuple; empty for anything else."""
-    try:
-        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        return ()
-    return tuple(values.tolist()) if values.ndim == 1 else ()
-
-
-def raw_weights(given: Any, features: int, what: str, choices: str) -> Vector:
-    """Weights on raw features from a fitted linear ranker or a vector; errors name the parameter and its choices."""
-    try:
-        raw = np.asarray(getattr(given, "coef_", given), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise RankwiseError(
-            f"{what} is {choices}: found {type(given).__name__} without coef_ "
-            "(scikit-learn's clone forgets what a ranker has learned: give its coef_)"
-        ) from None
-    if raw.shape != (features,):
-        raise DataError(f"{what} has one weight per feature, {features}: found shape {raw.shape}")
-    if not np.isfinite(raw).all():
-        raise DataError(f"{what} has finite weights: found {raw[~np.isfinite(raw)][0]}")
-    return raw

@@ -91,7 +91,7 @@ def foreign_scores(model: Any, X: Any) -> Vector:
         scores = np.full(found.shape, np.nan)
     if scores.shape != (len(X),) or not np.isfinite(scores).all():
         raise DataError(
-            f"{type(model).__name__}.predict gives one finite score per row, {len(X):,}: found "
+            f"{type(model).__name__}.predict must return one finite score per row, {len(X):,}, got "
             f"{'values that are not finite' if scores.shape == (len(X),) else f'shape {found.shape}'}"
         )
     return scores
@@ -125,7 +125,7 @@ def refuse_document_weights(queries: Queries, name: str) -> None:
     """Raise an error for document weights: what they mean in another learner is not known."""
     if queries.document_weight is not None:
         raise DataError(
-            f"{name} gets no document weights, because their meaning differs: use queries.with_document_weight(None)"
+            f"{name} takes no document weights, because their meaning differs: pass queries.with_document_weight(None)"
         )
 
 

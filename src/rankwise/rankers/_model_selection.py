@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels.dot_products import scores_by_weights
 from rankwise._store import Store
-from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_candidates, measure_lists
 from rankwise.queries import checks
@@ -98,8 +97,6 @@ def weighted_mean(values: Vector, weight: Vector) -> float:
 
 def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
     """Random parts of the queries of non-zero weight, at most one per query; none for a single query."""
-    if not isinstance(folds, (int, np.integer)) or folds < 2:
-        raise RankwiseError(f"model selection takes 2 or more folds: found folds={folds!r:.60}")
     counting = checks.as_random(random_state).permutation(queries.counted)
     if len(counting) < 2:
         return []
@@ -306,10 +303,6 @@ class PooledSelection:
         PooledSelection
             Parts and trials.
         """
-        if refit not in ("all", "train"):
-            raise RankwiseError(f"refit is 'all' or 'train': found {refit!r:.60}")
-        if not isinstance(folds, (int, np.integer)) or folds < 2:
-            raise RankwiseError(f"model selection takes 2 or more folds: found folds={folds!r:.60}")
         if validation is not None and refit == "train":
             pool, judges = Pool((train,)), Pool((validation,))
             return cls(pool, [pool.counted], [Trial(None, judges, judges.counted)])

@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from rankwise._codec import decode_parameters, encode_parameters
 from rankwise._store import Store, StoreWriter
 from rankwise.errors import FileFormatError, RankwiseError
-from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker, registered
 from rankwise.rankers._record import FitRecord
@@ -94,7 +93,7 @@ def read_ranker(store: Store) -> Ranker:
         ranker = kind(**decode_parameters(parameters))
         # parameters that are newer than the file keep what older versions did
         parameters = encode_parameters(ranker) | parameters
-        _check_settings(ranker)
+        ranker._check_parameters()
         ranker.n_features_in_ = width
         if names is not None:
             if len(names) != width or len(set(names)) < width or not all(isinstance(one, str) for one in names):
@@ -123,15 +122,6 @@ def _with_names_of_today(parameters: Mapping[str, Any], kind: type[Ranker]) -> d
     if old.get("ball") is not None and "penalty" in known:  # a ball of a batch ranker was one in the l1 norm
         found["penalty"] = "l1"
     return found
-
-
-def _check_settings(ranker: Ranker) -> None:
-    """Raise an error for settings that ``predict`` cannot use."""
-    if ranker.missing not in get_args(Missing):
-        raise RankwiseError(f"its policy for missing values is {ranker.missing!r:.20}")
-    n_jobs = getattr(ranker, "n_jobs", None)
-    if n_jobs is not None and (not isinstance(n_jobs, int) or isinstance(n_jobs, bool)):
-        raise RankwiseError(f"its number of threads is {n_jobs!r:.20}")
 
 
 def _refuse_unless_it_scores(ranker: Ranker, width: int) -> None:

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from rankwise._parameters import Check, NonNegativeFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -16,9 +17,9 @@ from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, Ranker, registered
-from rankwise.rankers._fit_frame import as_numbers
 from rankwise.rankers._foreign import fit_foreign, foreign_scores, is_fitted
 from rankwise.rankers._model_selection import parts_of
+from rankwise.rankers._parameters import AnyMeasure, Folds, as_grid
 from rankwise.rankers.boosting.growing import no_trees
 from rankwise.rankers.boosting.steps import ThresholdRanker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
@@ -27,6 +28,17 @@ from rankwise.rankers.linear.linear_model import LinearModel
 Vector = NDArray[np.float64]
 
 _SMALLEST = float(np.finfo(np.float64).tiny)  # deviations that scores can be divided by
+
+
+Members = Annotated[
+    Any,
+    Check(
+        "a sequence of rankers, their names or objects with predict",
+        lambda value: (
+            isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)) and len(value) > 0
+        ),
+    ),
+]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -100,11 +112,18 @@ class Committee(Ranker):
     name = "Committee"
     _reason_no_document_weights = "not all of its members take them"
 
-    members: Any = field(default=("RidgeRanker", "RankBoost"), kw_only=False)
-    measure: Any = field(default="nDCG@10", kw_only=True)
-    weights: Any = None
-    folds: int = 5
-    random_state: Any = 0
+    members: Members = field(default=("RidgeRanker", "RankBoost"), kw_only=False)
+    measure: AnyMeasure = field(default="nDCG@10", kw_only=True)
+    weights: Sequence[NonNegativeFloat] | None = None
+    folds: Folds = 5
+    random_state: Seed = 0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._given_weights()
+        for member in self._candidates():
+            if isinstance(member, Ranker):
+                member._check_parameters()
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -157,10 +176,9 @@ class Committee(Ranker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        self._measure()
         candidates, weights = self._candidates(), self._given_weights()
         if validation is not None and not self.takes_validation:
-            raise DataError(f"none of {self.name}'s members does model selection: leave out the validation set")
+            raise DataError(f"none of {self.name}'s members does model selection: omit the validation set")
         parts = parts_of(queries, self.folds, self.random_state)
         fits = sum(not is_ready(one) for one in candidates) * (1 if validation is not None else 1 + len(parts))
         members, deviations = [], np.zeros(len(candidates))
@@ -196,28 +214,25 @@ class Committee(Ranker):
 
     def _candidates(self) -> list[Any]:
         """The members as they were given, those given by name made."""
-        given = self.members
-        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, (Sequence, np.ndarray)) or len(given) < 1:
-            raise RankwiseError(f"members are one or more rankers in a list: found {given!r:.60}")
-        return [self._candidate(one) for one in given]
+        return [self._candidate(member) for member in self.members]
 
     def _candidate(self, one: Any) -> Any:
         if isinstance(one, str):
             kind = registered().get(one)
             if kind is None:
                 raise RankwiseError(
-                    f"a member given by name is one of {', '.join(sorted(registered()))}: found {one!r:.60}; files of "
-                    "scores have none for other documents: compare() takes them"
+                    f"the name of a member must be one of {', '.join(sorted(registered()))}, got {one!r:.60}; for "
+                    "files of scores use compare()"
                 )
             return kind(measure=self.measure)
         if isinstance(one, type) or not callable(getattr(one, "predict", None)):
             raise RankwiseError(
-                f"a member is a ranker, its name, or an object with predict: found {type(one).__name__}; scores "
-                "have no meaning for other documents: compare() takes them"
+                f"a member must be a ranker, its name, or an object with predict, got {type(one).__name__}; for scores "
+                "use compare()"
             )
         if isinstance(one, Ranker) and one.scores_by_query:
             raise RankwiseError(
-                f"a member's score depends on the row of the document alone, and {one.name} normalises within a query"
+                f"the score of a member must depend on the document alone, but {one.name} normalizes within queries"
             )
         return one
 
@@ -227,24 +242,21 @@ class Committee(Ranker):
             return member
         if member.n_features_in_ != self.n_features_in_:
             raise DataError(
-                f"its members are fitted on the same features, {self.n_features_in_}: {member.name} was fitted on "
-                f"{member.n_features_in_}"
+                f"all members must be fitted on the same {self.n_features_in_} features, but {member.name} was fitted "
+                f"on {member.n_features_in_}"
             )
         if None not in (member._names(), self._names()) and member._names() != self._names():
             raise DataError(
-                f"its members are fitted on the same features: {member.name} has other names, or an order of its own"
+                f"all members must be fitted on the same features, but those of {member.name} differ in name or order"
             )
         return member
 
     def _given_weights(self) -> Vector:
         count = len(self.members)
-        values = (1.0,) * count if self.weights is None else as_numbers(self.weights)
-        total = math.fsum(values) if all(0 <= value < math.inf for value in values) else 0.0
+        values = as_grid(self.weights, (1.0,) * count)
+        total = math.fsum(values)
         if len(values) != count or not 0 < total < math.inf:
-            raise RankwiseError(
-                f"weights are {count} numbers, one per member, finite and 0 or more with a sum above 0: "
-                f"found {self.weights!r:.60}"
-            )
+            raise self._wrong("weights", f"{count} non-negative floats, one per member, with a positive sum")
         return np.asarray(values, dtype=np.float64) / total
 
     # ------------------------------------------------------------------------------------------- ranking

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from rankwise._kernels.blas import one_blas_thread
+from rankwise._parameters import NonNegativeInt
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import Ranker, registered, trainable
+from rankwise.rankers._base import Ranker, registered
 from rankwise.rankers._inputs import align
+from rankwise.rankers._parameters import AnyMeasure, trainable
 
 if TYPE_CHECKING:
     from rankwise.rankers.certificate.objective import TrainingObjective
@@ -90,8 +92,13 @@ class MappedRanker(Ranker):
 
     transformer: Any = field(default="FourierFeatures", kw_only=False)
     ranker: Any = field(default="RidgeRanker", kw_only=False)
-    measure: Any = field(default=None, kw_only=True)
-    memory_limit: int | None = None
+    measure: AnyMeasure | None = field(default=None, kw_only=True)
+    memory_limit: NonNegativeInt | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        as_transformer(self.transformer)
+        self._given_ranker()._check_parameters()
 
     transformer_ = property(lambda self: self.map_.transformer)
 
@@ -135,26 +142,23 @@ class MappedRanker(Ranker):
         if isinstance(given, str):
             kind = registered().get(given)
             if kind is None:
-                raise RankwiseError(f"a ranker given by name is one of {', '.join(registered())}: found {given!r:.60}")
+                raise self._wrong("ranker", f"a ranker or one of {', '.join(registered())}")
             given = kind()
         if not isinstance(given, Ranker):
-            raise RankwiseError(f"ranker is a ranker of this package, or its name: found {given!r:.60}")
+            raise self._wrong("ranker", "a ranker of this package or its name")
         if given.scores_by_query:
-            raise RankwiseError(f"{given.name} scores within queries, and {self.name} maps documents: use it alone")
+            raise self._wrong("ranker", "a ranker that scores documents one by one")
         return given
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
 
-        self._measure()
-        if self.memory_limit is not None:
-            checks.as_whole(self.memory_limit, "memory_limit")
         ranker = clone(self._given_ranker())
         if self.measure is not None:
             ranker.set_params(measure=self.measure)
         if ranker.n_jobs is None:
             ranker.set_params(n_jobs=self.n_jobs)
         if validation is not None and not ranker.takes_validation:
-            raise DataError(f"{ranker.name} does no model selection: leave out the validation set")
+            raise DataError(f"{ranker.name} does no model selection: omit the validation set")
         self.map_ = RowMap.fitted(self.transformer, queries)
         held = None if validation is None else self.mapped(validation)
         self.ranker_ = ranker.fit(self.mapped(queries), validation=held)
@@ -354,8 +358,8 @@ class RowMap:
         found = np.asarray(made, dtype=np.float64)
         if found.ndim != 2 or len(found) != _ROWS or not found.shape[1] or self.width not in (0, found.shape[1]):
             raise RankwiseError(
-                f"{type(self.transformer).__name__} makes one row of features per document: found shape {found.shape} "
-                f"for {_ROWS} documents"
+                f"{type(self.transformer).__name__} must make one row of features per document, got shape "
+                f"{found.shape} for {_ROWS} documents"
             )
         if not np.isfinite(found).all():
             feature = int(np.argmin(np.isfinite(found).all(axis=0)))
@@ -393,10 +397,10 @@ def as_transformer(given: Any) -> Any:
     if isinstance(given, str):
         if given not in STORABLE or given == "Pipeline":
             known = ", ".join(name for name in STORABLE if name != "Pipeline")
-            raise RankwiseError(f"a transformer given by name is one of {known}: found {given!r:.60}")
+            raise RankwiseError(f"the name of a transformer must be one of {known}, got {given!r:.60}")
         return storable(given)()
     if isinstance(given, type) or not all(callable(getattr(given, name, None)) for name in ("fit", "transform")):
-        raise RankwiseError(f"transformer has fit and transform, or is the name of one: found {given!r:.60}")
+        raise RankwiseError(f"transformer must have fit and transform, or be the name of one, got {given!r:.60}")
     return given
 
 

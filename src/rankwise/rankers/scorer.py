@@ -67,7 +67,7 @@ class Scorer:
 
     def __init__(self, model: Ranker) -> None:
         if not isinstance(model, Ranker):
-            raise DataError(f"a Scorer is made of a fitted ranker: found {type(model).__name__}")
+            raise DataError(f"a Scorer requires a fitted ranker, got {type(model).__name__}")
         model._check_fitted()
         self._model = copy.copy(model)
         self._width = model.n_features_in_
@@ -128,10 +128,10 @@ class Scorer:
             features.
         """
         if not isinstance(self._model, LinearRanker) or not _is_plain(self._model):
-            raise DataError(f"only scorers of linear rankers take other weights: found one of {self._model.name}")
+            raise DataError(f"only scorers of linear rankers take other weights, got a scorer of {self._model.name}")
         weights = np.array(coef, dtype=np.float64)
         if weights.shape != (self._width,) or not np.isfinite(weights).all():
-            raise DataError(f"coef has one finite weight per feature, {self._width}: found {coef!r:.60}")
+            raise DataError(f"coef must have one finite weight per feature, {self._width}, got {coef!r:.60}")
         other = object.__new__(Scorer)
         other._model, other._width, other._sees_all = copy.copy(self._model), self._width, self._sees_all
         other._model.coef_ = weights

@@ -198,9 +198,9 @@ def test_a_validation_set_selects_the_number_of_trees():
 def test_what_yetirank_cannot_do_is_a_clear_error():
     train = queries()
     for options, message in (
-        ({"loss": rw.losses.ListNet()}, "takes no loss: YetiRank is a loss of its own"),
-        ({"start": "ridge"}, "takes no start"),
-        ({"categorical_features": [0]}, "takes no categorical_features"),
+        ({"loss": rw.losses.ListNet()}, "'loss' parameter of"),
+        ({"start": "ridge"}, "'start' parameter of"),
+        ({"categorical_features": [0]}, "'categorical_features' parameter of"),
         ({"depth": 17}, "depth"),
         ({"engine": "xgboost"}, "engine"),
     ):

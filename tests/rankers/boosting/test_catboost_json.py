@@ -140,7 +140,7 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason(text_of):
     for path, value, message in (
         (("scale_and_bias",), [1, [0, 0]], "2 scores per row"),
         (("scale_and_bias",), [1, [float("nan")]], "not finite"),
-        (("scale_and_bias",), 1, "no CatBoost model in JSON"),
+        (("scale_and_bias",), 1, "not a CatBoost model in JSON"),
         (("features_info", "float_features"), [], "no list of features"),
         (("features_info", "float_features", 0, "nan_value_treatment"), "AsZero", "treats NaN as 'AsZero'"),
         (("features_info", "float_features", 1, "flat_feature_index"), 7, "feature 1 is missing"),
@@ -152,7 +152,7 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason(text_of):
         ((*tree, "splits"), [{}] * 30, "at most 16"),
         ((*tree, "leaf_values"), [0.0] * 32, "expected 16"),
         ((*tree, "leaf_weights", 0), -1, "below 0"),
-        (tree, 5, "it is no object"),
+        (tree, 5, "is not an object"),
     ):
         changed = json.loads(json.dumps(good))
         place = changed
@@ -162,9 +162,9 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason(text_of):
         with pytest.raises(RankwiseError, match=message):
             TreeEnsemble.from_catboost_json(json.dumps(changed))
     for text in ("", "[]", "{}", b"\xff", '{"features_info": 5}', "[" * 100_000):
-        with pytest.raises(RankwiseError, match="no CatBoost model in JSON"):
+        with pytest.raises(RankwiseError, match="not a CatBoost model in JSON"):
             TreeEnsemble.from_catboost_json(text)
-    with pytest.raises(RankwiseError, match="is a text: found int"):
+    with pytest.raises(RankwiseError, match="must be a str, got int"):
         TreeEnsemble.from_catboost_json(5)
 
 

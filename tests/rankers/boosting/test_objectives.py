@@ -230,11 +230,11 @@ def test_rows_that_are_not_those_of_the_queries_raise_an_error():
 
 def test_what_cannot_be_served_is_refused_by_name():
     lists = queries(5)
-    with pytest.raises(RankwiseError, match="CatBoost hands a custom objective blocks of rows, which cut queries"):
+    with pytest.raises(RankwiseError, match="CatBoost passes blocks of rows"):
         rw.boosting.objective(losses.ListNet(), lists, engine="catboost")
     with pytest.raises(RankwiseError, match=r"engine is .*lightgbm.*found 'sklearn'"):
         rw.boosting.objective(losses.ListNet(), lists, engine="sklearn")
-    with pytest.raises(RankwiseError, match=r"takes a loss of rankwise.losses: found 'lambdarank'"):
+    with pytest.raises(RankwiseError, match=r"requires a loss of rankwise.losses, got 'lambdarank'"):
         rw.boosting.objective("lambdarank", lists)
     with pytest.raises(DataError, match="objective"):
         rw.boosting.objective(losses.ListNet(), lists.X)

@@ -270,7 +270,7 @@ def test_patience_ends_the_rounds_and_needs_a_validation_set():
     expected = next(n for n in range(1, 41) if n - (np.argmax(judged[:n]) + 1) >= 3)
     assert len(model.history_) == expected < 40
     assert model.rounds_ == expected - 3
-    with pytest.raises(RankwiseError, match="give validation="):
+    with pytest.raises(RankwiseError, match="pass validation="):
         RankBoost(patience=3).fit(train)
 
 

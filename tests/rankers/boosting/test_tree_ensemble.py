@@ -65,7 +65,7 @@ def test_a_score_depends_on_the_row_alone():
 
 
 def test_rows_of_another_width_are_refused():
-    with pytest.raises(RankwiseError, match="grown on 5 features: found 4"):
+    with pytest.raises(RankwiseError, match="grown on 5 features, got 4"):
         ensemble().predict(np.zeros((3, 4)))
     with pytest.raises(RankwiseError, match="two dimensions"):
         ensemble().predict(np.zeros(5))
@@ -173,7 +173,7 @@ def test_concat_is_a_weighted_sum():
     mean = TreeEnsemble.concat(parts)
     np.testing.assert_allclose(mean.predict(X), sum(one.predict(X) for one in parts) / 3, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(mean.importance(), sum(one.importance() for one in parts) / 3)
-    for wrong, message in (([], "at least one"), ([parts[0], made([1.0])], "same features: found 3 and 5")):
+    for wrong, message in (([], "at least one"), ([parts[0], made([1.0])], "same number of features, got 3 and 5")):
         with pytest.raises(RankwiseError, match=message):
             TreeEnsemble.concat(wrong)
     with pytest.raises(RankwiseError):
@@ -301,11 +301,11 @@ def test_mutated_texts_are_an_error_or_trees_that_work():
     ("old", "new", "message"),
     [
         ("is_linear=0", "is_linear=1", "linear models in its leaves"),
-        ("version=v4", "version=v9", "version 'v9': expected v3 or v4"),
+        ("version=v4", "version=v9", "v3 or v4, got 'v9'"),
         ("num_class=1", "num_class=3", "several scores"),
         ("end of trees", "", "cut short"),
         ("Tree=1\n", "Tree=7\n", "numbers its tree 1 as '7'"),
-        ("tree\n", "wood\n", "first line is not 'tree'"),
+        ("tree\n", "wood\n", "this is not a LightGBM model: its first line must be 'tree'"),
         ("decision_type=", "decision_type=12 ", "decision_type holds 9 words, expected 8 numbers"),
         ("split_feature=", "split_feature=9 9 9 9 9 9 9 9\nx=", "split_feature holds 9, expected 0 to 4"),
         ("decision_type=", "decision_type=12 0 0 0 0 0 0 0\nx=", "unknown decision type 12"),
@@ -317,7 +317,7 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason(old, new, messa
     assert old in text
     with pytest.raises(RankwiseError, match=message):
         TreeEnsemble.from_lightgbm(text.replace(old, new, 1))
-    with pytest.raises(RankwiseError, match="is a text: found bytes"):
+    with pytest.raises(RankwiseError, match="a LightGBM model must be a str, got bytes"):
         TreeEnsemble.from_lightgbm(text.encode())
 
 
@@ -441,7 +441,7 @@ def test_shape_functions_exist_for_one_feature_per_tree():
     assert two.shape_function(2).values.tolist() == [0.0]
     mixed = made([(0, 0.5, 1.0, (1, 2.0, 3.0, 4.0))])
     assert not mixed.additive
-    with pytest.raises(RankwiseError, match="every tree splits on one feature"):
+    with pytest.raises(RankwiseError, match="every tree splits on a single, numeric feature"):
         mixed.shape_function(0)
     with pytest.raises(RankwiseError):
         two.shape_function(3)

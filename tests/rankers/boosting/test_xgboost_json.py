@@ -55,13 +55,13 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason():
     model, _ = trained()
     good = json.loads(model.save_raw("json"))
     for path, value, message in (
-        (("learner", "gradient_booster", "name"), "dart", "no plain sum of trees"),
+        (("learner", "gradient_booster", "name"), "dart", "must be a sum of trees"),
         (("learner", "learner_model_param", "num_class"), "3", "one score per row"),
         (("learner", "objective", "name"), "binary:logistic", "expected a ranking objective"),
         (("learner", "learner_model_param", "base_score"), "nan", "base score"),
         (("learner", "learner_model_param", "num_feature"), "1", "not one of 0 to 0"),
         (("learner", "gradient_booster", "model", "trees", 0, "split_type", 0), 1, "splits by categories"),
-        (("learner", "gradient_booster", "model", "trees", 0, "left_children", 1), 0, "are no tree"),
+        (("learner", "gradient_booster", "model", "trees", 0, "left_children", 1), 0, "do not form a tree"),
         (("learner", "gradient_booster", "model", "trees", 0, "split_conditions", 0), 1e300, "float32 cannot hold"),
         (("learner", "gradient_booster", "model", "trees", 0, "loss_changes"), [], "different lengths"),
     ):
@@ -73,9 +73,9 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason():
         with pytest.raises(RankwiseError, match=message):
             TreeEnsemble.from_xgboost_json(json.dumps(changed))
     for text in ("", "[]", "{}", b"\xff", '{"learner": 5}', "[" * 100_000):
-        with pytest.raises(RankwiseError, match="no XGBoost model in JSON"):
+        with pytest.raises(RankwiseError, match="not an XGBoost model in JSON"):
             TreeEnsemble.from_xgboost_json(text)
-    with pytest.raises(RankwiseError, match="is a text: found int"):
+    with pytest.raises(RankwiseError, match="must be a str, got int"):
         TreeEnsemble.from_xgboost_json(5)
 
 

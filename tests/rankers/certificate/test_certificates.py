@@ -306,14 +306,14 @@ def test_the_lambda_that_is_not_declared_for_a_norm_is_the_best_for_its_own():
 
 def test_a_declared_constant_that_the_lists_contradict_is_refused():
     model = fitted(RidgeRanker(alpha=1.0))
-    with pytest.raises(RankwiseError, match=r"row_radius=0\.1 holds for every query"):
+    with pytest.raises(RankwiseError, match=r"row_radius=0\.1 must hold for every query"):
         model.certificate(TRAIN, row_radius=0.1)
     wider = UNSEEN._replace(X=30 * UNSEEN.X)
     radius = 1.5 * float(np.linalg.norm(TRAIN.X, axis=1).max())
     assert model.certificate(TRAIN, row_radius=radius).rows
-    with pytest.raises(RankwiseError, match=r"row_radius=.* holds for every query: found one of radius"):
+    with pytest.raises(RankwiseError, match=r"row_radius=.* must hold for every query, got a query of radius"):
         model.certificate(TRAIN, holdout=wider, row_radius=radius)  # a hold-out query refutes it, too
-    with pytest.raises(RankwiseError, match="longest=3 holds for every query"):
+    with pytest.raises(RankwiseError, match="longest=3 must hold for every query"):
         model.certificate(TRAIN, longest=3)
     with pytest.raises(RankwiseError, match="row_radius is finite and above 0"):
         model.certificate(TRAIN, row_radius=-1.0)

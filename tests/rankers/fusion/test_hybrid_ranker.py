@@ -163,7 +163,9 @@ def test_a_saved_ranker_keeps_weights_intervals_and_curve(queries, tmp_path):
 
 @pytest.mark.parametrize("weights", ["mean", [0.5], [0.7, 0.7], [-0.5, 1.5], [np.nan, 1.0], {"bm25": 1}])
 def test_weights_that_are_none_are_refused(queries, weights):
-    with pytest.raises(RankwiseError, match="weights is None, 'equal', or 2 numbers"):
+    with pytest.raises(
+        RankwiseError, match=r"The 'weights' parameter of HybridRanker|weights must be 2 numbers with the sum 1"
+    ):
         rw.HybridRanker(weights=weights).fit(queries)
 
 

@@ -163,11 +163,11 @@ class NotFinite(MinusTheMean):
     [
         ((MinusTheMean(),), "does not work row by row"),
         ((NotFinite(),), "not finite"),
-        (("Nystroom",), "a transformer given by name is one of"),
-        ((7,), "transformer has fit and transform"),
-        (("StandardScaler", "nobody"), "a ranker given by name is one of"),
-        (("StandardScaler", 7), "ranker is a ranker of this package"),
-        (("StandardScaler", "HybridRanker"), "scores within queries"),
+        (("Nystroom",), "the name of a transformer must be one of SimpleImputer, MissingIndicator,"),
+        ((7,), "transformer must have fit and transform, or be the name of one, got 7"),
+        (("StandardScaler", "nobody"), "'ranker' parameter of"),
+        (("StandardScaler", 7), "'ranker' parameter of"),
+        (("StandardScaler", "HybridRanker"), "'ranker' parameter of"),
     ],
 )
 def test_what_cannot_be_put_together_is_refused(given, found):

@@ -99,14 +99,14 @@ def test_the_loss_is_the_smoothed_measure_unless_one_is_given(measure, loss):
     [
         ({"hidden": ()}, "at least one width"),
         ({"hidden": 64}, "the widths of the hidden layers"),
-        ({"hidden": (8, 0)}, "a width of hidden is a whole number"),
-        ({"loss": "listnet"}, "loss is one of rankwise.losses"),
-        ({"epochs": 0}, "epochs is a whole number, 1 or more"),
-        ({"batch": 2.5}, "batch is a whole number"),
-        ({"patience": 0}, "patience is a whole number"),
-        ({"learning_rate": 0.0}, "learning_rate is a number above 0"),
-        ({"weight_decay": -1}, "weight_decay is a number, 0 or more"),
-        ({"dropout": 1.0}, "dropout is a number from 0 to below 1"),
+        ({"hidden": (8, 0)}, "'hidden' parameter of"),
+        ({"loss": "listnet"}, "'loss' parameter of"),
+        ({"epochs": 0}, "'epochs' parameter of"),
+        ({"batch": 2.5}, "'batch' parameter of"),
+        ({"patience": 0}, "'patience' parameter of"),
+        ({"learning_rate": 0.0}, "'learning_rate' parameter of"),
+        ({"weight_decay": -1}, "'weight_decay' parameter of"),
+        ({"dropout": 1.0}, "'dropout' parameter of"),
         ({"measure": "ndgc"}, "ndgc"),
     ],
 )
@@ -116,7 +116,7 @@ def test_parameters_that_mean_nothing_are_refused(parameters, message):
 
 
 def test_steps_that_are_too_long_are_refused_in_a_sentence():
-    with pytest.raises(RankwiseError, match="give a smaller learning_rate"):
+    with pytest.raises(RankwiseError, match="pass a smaller learning_rate"):
         rw.NeuralRanker(learning_rate=1e30, loss=PairLogistic(), epochs=20, patience=None).fit(products(20, 0))
 
 

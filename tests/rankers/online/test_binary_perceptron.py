@@ -104,8 +104,8 @@ def test_calls_may_be_divided_and_fit_begins_again():
 @pytest.mark.parametrize(
     ("X", "y", "found"),
     [
-        ([[1.0], [2.0]], [1, 1], "needs two classes: found 1"),
-        ([[1.0], [2.0], [3.0]], [0, 1, 2], "needs two classes: found 3"),
+        ([[1.0], [2.0]], [1, 1], "two classes, got 1"),
+        ([[1.0], [2.0], [3.0]], [0, 1, 2], "two classes, got 3"),
         ([[1.0], [2.0]], [0, 1, 1], "one label per row"),
         ([[1.0], [np.nan]], [0, 1], "row 1, feature 0"),
         ([1.0, 2.0], [0, 1], "two dimensions"),
@@ -121,11 +121,11 @@ def test_what_is_no_set_of_two_classes_is_refused_in_a_sentence(X, y, found):
 
 def test_after_the_first_rows_features_and_classes_are_fixed():
     model = BinaryPerceptron().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
-    with pytest.raises(DataError, match="another label"):
+    with pytest.raises(DataError, match="got another one in y"):
         model.partial_fit([[1.0, 0.0]], [2])
-    with pytest.raises(DataError, match="fitted on 2 features: found 3"):
+    with pytest.raises(DataError, match="fitted on 2 features, got 3"):
         model.predict([[1.0, 0.0, 0.0]])
-    with pytest.raises(DataError, match="fitted on 2 features: found 3"):
+    with pytest.raises(DataError, match="fitted on 2 features, got 3"):
         model.partial_fit([[1.0, 0.0, 0.0]], [0])
     with pytest.raises(NotFittedError):
         BinaryPerceptron().decision_function([[1.0]])

@@ -105,7 +105,7 @@ def test_a_certificate_knows_the_lists_of_prepared_rounds():
         (np.ones((2, 3)), np.array([np.nan, 0.0]), "labels are finite"),
         (np.ones((2, 4)), np.zeros(2), "was fitted on 3 features, got 4"),
         (np.ones((2, 3)), np.zeros(3), "one number per row"),
-        (np.ones((2, 3)), None, "needs labels"),
+        (np.ones((2, 3)), None, "SLAMPerceptron requires labels: pass y, or a Query or Queries with labels"),
         (1e300 * np.eye(3), np.array([0.0, 1.0, 2.0]), "too large for float64"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_model_that_learned_elsewhere_is_not_overwritten():
 
 def test_rounds_are_prepared_for_linear_online_rankers():
     for other in (rw.RidgeRanker(), rw.KernelPerceptron(), None):
-        with pytest.raises(DataError, match="a linear online ranker: found"):
+        with pytest.raises(DataError, match="a linear online ranker, got"):
             rw.OnlineRounds(other)
     with pytest.raises(RankwiseError, match="solver='sgd'"):
         rw.OnlineRounds(rw.ListNet(solver="lbfgs")).learn(np.eye(2), np.arange(2.0))

@@ -244,7 +244,7 @@ def test_it_refuses_to_start_where_everything_is_flat(measure, given):
     """With a cross of labels the regression finds nothing either: all correlations are 0."""
     X = np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0], [0, 1, 0, 0], [0, -1, 0, 0]])
     queries = Queries.from_arrays(X, [1, 1, 0, 0], group=[4])
-    with pytest.raises(RankwiseError, match="the start is 0 everywhere"):
+    with pytest.raises(RankwiseError, match="must not be 0 everywhere"):
         SmoothRank(measure, start=given, alpha=1.0).fit(queries)
 
 

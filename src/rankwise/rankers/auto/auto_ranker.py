@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
+from rankwise._parameters import Check, Interval, PositiveFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -17,6 +18,7 @@ from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import MANY, parts_of
+from rankwise.rankers._parameters import Folds
 from rankwise.rankers.auto.candidates import (
     Boosted,
     CandidateTrial,
@@ -34,6 +36,15 @@ Vector = NDArray[np.float64]
 logger = logging.getLogger("rankwise")
 
 LINEAR, BOOSTED, BOTH = "linear", "boosted", "half and half"
+
+
+Boosters = Annotated[
+    Sequence[Engine],
+    Check(
+        f"a sequence of {' and '.join(map(repr, get_args(Engine)))}, which may be empty",
+        lambda value: isinstance(value, (tuple, list)) and all(engine in get_args(Engine) for engine in value),
+    ),
+]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -118,12 +129,12 @@ class AutoRanker(Ranker):
     takes_validation = True
     learns_from_validation = True
 
-    time_limit: float | None = None
+    time_limit: PositiveFloat | None = None
     linear: Literal["SmoothRank", "RidgeCommittee"] = "SmoothRank"
-    boosters: Any = ("lightgbm",)
-    max_trees: int = 1000
-    folds: int = 5
-    random_state: Any = 0
+    boosters: Boosters = ("lightgbm",)
+    max_trees: Annotated[int, Interval(1, 1_000_000, closed="both")] = 1000
+    folds: Folds = 5
+    random_state: Seed = 0
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -133,9 +144,7 @@ class AutoRanker(Ranker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        measures, clock = criterion_measures(self._measure()), Clock(self._limit())
-        checks.as_whole(self.max_trees, "max_trees", 1, 1_000_000)
-        checks.refuse_unless_one_of(self.linear, "linear", ("SmoothRank", "RidgeCommittee"))
+        measures, clock = criterion_measures(self._measure()), Clock(self.time_limit)
         if validation is not None:
             queries = concat_sets(queries, validation)
         if not queries.is_grouped:  # boosters know rows, and no queries
@@ -170,16 +179,8 @@ class AutoRanker(Ranker):
             model = trial.fit_candidate(chosen, self)
         self._keep(chosen, model, trial.report(chosen, differences), _reason(chosen, differences, trial, clock))
 
-    def _limit(self) -> float | None:
-        if self.time_limit is not None and not (checks.is_number(self.time_limit) and self.time_limit > 0):
-            raise RankwiseError(f"time_limit is None or a number of seconds above 0: found {self.time_limit!r:.60}")
-        return self.time_limit
-
     def _boosters(self) -> tuple[dict[str, Boosted], str]:
         """The boosters to try by what their names end with, and what to say of those that are not installed."""
-        known = get_args(Engine)
-        if not isinstance(self.boosters, (tuple, list)) or not all(one in known for one in self.boosters):
-            raise RankwiseError(f"boosters are some of {', '.join(known)}, in a list: found {self.boosters!r:.60}")
         found, lacking = {}, ""
         for engine in self.boosters:
             try:
@@ -250,9 +251,9 @@ class AutoRanker(Ranker):
             facts[name] for name in ("chosen", "reason", "candidates", "columns")
         )
         if not all(isinstance(text, str) for text in (self.chosen_, self.reason_, *names, *columns)):
-            raise RankwiseError("its report names candidates and columns by something else than texts")
+            raise RankwiseError("its report names candidates and columns by values that are not strings")
         if self.model_.scores_by_query:
-            raise RankwiseError(f"it chose {self.model_.name}, which is none of its candidates")
+            raise RankwiseError(f"it chose {self.model_.name}, which is not one of its candidates")
         numbers = store.array("report", np.float64, (len(columns), len(names)))
         self.report_ = (
             report_table(names, dict(zip(columns, numbers, strict=True)), self.chosen_) if names else Table({})

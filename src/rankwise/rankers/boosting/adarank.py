@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.dot_products import linear_scores
+from rankwise._parameters import PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.errors import MeasureError, RankwiseError
+from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
-from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import DCG
-from rankwise.queries import checks
 from rankwise.queries.chunks import Scale, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
@@ -129,8 +128,8 @@ class AdaRank(LinearRanker):
     name = "AdaRank"
     takes_validation = True
 
-    rounds: int = 200
-    patience: int | None = None
+    rounds: PositiveInt = 200
+    patience: PositiveInt | None = None
     negated: bool = False
     repeats: bool = False
     ties: Literal["pessimistic", "expected"] = "expected"
@@ -142,7 +141,7 @@ class AdaRank(LinearRanker):
         return cls("nDCG@5", rounds=5), cls("AP", rounds=9, patience=3, negated=True, repeats=True, ties="pessimistic")
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        measure = self._checked()
+        measure = self._measure()
         factor, _ = scale_factors(queries, self.scale)
         train = RankedLists.of(queries, measure, self.ties, self.n_jobs)
         held = None if validation is None else RankedLists.of(validation, measure, "expected", self.n_jobs)
@@ -159,17 +158,10 @@ class AdaRank(LinearRanker):
                 boosting.run(self.rounds, self.patience, self.repeats, lambda: bar.advance(1))
         self._take(boosting)
 
-    def _checked(self) -> Measure:
-        """The measure, after all parameters were checked."""
-        measure = self._measure()
-        if isinstance(measure, DCG):
-            raise MeasureError(f"AdaRank takes a measure with values between 0 and 1, such as nDCG: found {measure!r}")
-        if self.ties not in ("pessimistic", "expected"):
-            raise RankwiseError(f"ties is 'pessimistic' or 'expected' in training: found {self.ties!r}")
-        checks.as_whole(self.rounds, "rounds", 1)
-        if self.patience is not None:
-            checks.as_whole(self.patience, "patience", 1)
-        return measure
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self._measure(), DCG):
+            raise self._wrong("measure", "a measure with values between 0 and 1, such as nDCG")
 
     def _take(self, boosting: "Boosting") -> None:
         """Set the state after the rounds that are finished."""
@@ -385,5 +377,5 @@ def _add(scores: Vector, lists: RankedLists, feature: int, weight: float) -> Non
         scores += weight * lists.column(feature)
     if not np.isfinite(scores).all():
         raise RankwiseError(
-            f"feature {feature} times its weight {weight:g} exceeds the largest number: scale the features"
+            f"feature {feature} times its weight {weight:g} exceeds the largest float: scale the features"
         )

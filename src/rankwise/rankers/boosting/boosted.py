@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLOURS, PlottedTable
 from rankwise._kernels.dot_products import linear_scores
+from rankwise._parameters import Fraction, Int32, Interval, PositiveInt, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -27,9 +28,9 @@ from rankwise.queries import checks
 from rankwise.queries.checks import Floats, Missing
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._fit_frame import raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, weighted_mean
+from rankwise.rankers._parameters import AnyLoss, Features, Folds, Signs, Weights, raw_weights
 from rankwise.rankers.boosting.growing import (
     UNJUDGED,
     BinnedRows,
@@ -176,24 +177,24 @@ class BoostedRanker(Ranker):
     keeps_missing = True
     takes_document_weights = True
 
-    loss: Loss | None = None
-    trees: int = 1000
-    learning_rate: float = 0.08
-    leaves: int = 15
-    depth: int = 6
-    smallest_leaf: int = 20
-    row_fraction: float = 0.8
-    feature_fraction: float = 0.5
-    seeds: int = 3
-    patience: int | None = 60
-    folds: int = 5
+    loss: AnyLoss | None = None
+    trees: Int32 = 1000
+    learning_rate: Fraction = 0.08
+    leaves: Annotated[int, Interval(2, 2**31)] = 15
+    depth: Annotated[int, Interval(1, 16, closed="both")] = 6
+    smallest_leaf: Int32 = 20
+    row_fraction: Fraction = 0.8
+    feature_fraction: Fraction = 0.5
+    seeds: Int32 = 3
+    patience: PositiveInt | None = 60
+    folds: Folds = 5
     refit: Literal["all", "train"] = "all"
-    start: Any = None
-    monotone: Mapping[Any, int] | None = None
+    start: Literal["ridge"] | Weights | None = None
+    monotone: Signs | None = None
     additive: bool = False
-    categorical_features: Sequence[Any] | None = None
+    categorical_features: Features | None = None
     engine: Literal["lightgbm", "catboost"] = "lightgbm"
-    random_state: Any = 0
+    random_state: Seed = 0
     missing: Missing = "keep"
 
     @classmethod
@@ -218,10 +219,9 @@ class BoostedRanker(Ranker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        self._check_parameters()
         loss = self._loss()
         sets = [queries] if validation is None else [queries, validation]
-        self._refuse_what_catboost_lacks(sets)
+        self._refuse_document_weights_of_catboost(sets)
         categorical = self._categorical(sets)
         if self.start is not None:
             self._refuse_gaps(sets)
@@ -292,8 +292,7 @@ class BoostedRanker(Ranker):
             lists = ScoredLists(held, labels, bounds, order)
             return weighted_mean(measure_lists([measure], lists, n_jobs=self.n_jobs)[0], weight)
 
-        patience = checks.as_whole(self.patience, "patience", 1)
-        grow_together(models, judge, self.trees, patience, growth.curve, after)
+        grow_together(models, judge, self.trees, self.patience, growth.curve, after)
 
     def _number_of_trees(self, curve: TreeCurve) -> int:
         """The best of the curve; where nothing was judged all trees, or a moderate number if some were to be chosen."""
@@ -319,19 +318,17 @@ class BoostedRanker(Ranker):
     # ------------------------------------------------------------------------------------------- parameters
 
     def _check_parameters(self) -> None:
-        checks.refuse_unless_one_of(self.engine, "engine", ("lightgbm", "catboost"))
-        checks.refuse_unless_one_of(self.refit, "refit", ("all", "train"))
-        for name, least in (("trees", 1), ("leaves", 2), ("smallest_leaf", 1), ("seeds", 1)):
-            checks.as_whole(getattr(self, name), name, least, 2**31 - 1)
-        checks.as_whole(self.depth, "depth", 1, 16)
-        for name in ("learning_rate", "row_fraction", "feature_fraction"):
-            value = getattr(self, name)
-            if not checks.is_number(value) or not 0 < value <= 1:
-                raise RankwiseError(f"{name} is a number above 0 and at most 1: found {value!r:.60}")
-        if self.loss is not None and not isinstance(self.loss, Loss):
-            raise RankwiseError(f"loss is a loss of rankwise.losses, or None: found {self.loss!r:.60}")
+        super()._check_parameters()
         if self.start is not None and self.monotone:
-            raise RankwiseError("monotone constrains the trees, not the linear scores of start=: give one of them")
+            raise self._wrong("monotone", "None if start= is given: it constrains the trees, not the linear scores")
+        if self.engine == "catboost":
+            for name, why in (
+                ("loss", "YetiRank is a loss of its own"),
+                ("start", "its trees start from equal scores"),
+                ("categorical_features", "encode categories as numbers, for example by a FeatureBuilder"),
+            ):
+                if getattr(self, name) is not None:
+                    raise self._wrong(name, f"None for engine='catboost': {why}")
 
     def _loss(self) -> Loss:
         """The loss that is minimised."""
@@ -342,21 +339,12 @@ class BoostedRanker(Ranker):
             return StochasticNDCG()
         return StochasticNDCG(k=measure.cutoff or 10, gain=measure.gain, discount=measure.discount)
 
-    def _refuse_what_catboost_lacks(self, sets: Sequence[Queries]) -> None:
-        """Raise an error for what YetiRank cannot do."""
-        if self.engine != "catboost":
-            return
-        for name, why in (
-            ("loss", "YetiRank is a loss of its own"),
-            ("start", "its trees start from equal scores"),
-            ("categorical_features", "encode categories as numbers, for example by a FeatureBuilder"),
-        ):
-            if getattr(self, name) is not None:
-                raise RankwiseError(f"{self.name}(engine='catboost') takes no {name}: {why}")
-        if any(one.has_document_weights for one in sets):
+    def _refuse_document_weights_of_catboost(self, sets: Sequence[Queries]) -> None:
+        """Raise an error for document weights, which YetiRank does not have."""
+        if self.engine == "catboost" and any(queries.has_document_weights for queries in sets):
             raise DataError(
                 f"{self.name}(engine='catboost') takes no document weights, because YetiRank weights queries alone: "
-                "leave them out, or take engine='lightgbm'"
+                "omit them, or use engine='lightgbm'"
             )
 
     def _rows(self, sets: Sequence[Queries], categorical: Sequence[int]) -> "BinnedRows | QuantisedRows":
@@ -394,8 +382,6 @@ class BoostedRanker(Ranker):
         """The direction that the score must keep with each feature, or 0."""
         signs = [0] * self.n_features_in_
         for given, sign in dict(self.monotone or {}).items():
-            if sign not in (-1, 1) or isinstance(sign, bool):
-                raise RankwiseError(f"monotone[{given!r:.40}] is 1 or -1: found {sign!r:.40}")
             signs[self._number_of(given, "monotone")] = int(sign)
         return signs
 
@@ -404,7 +390,7 @@ class BoostedRanker(Ranker):
         names = self._names()
         if isinstance(given, str):
             if names is None or given not in names:
-                raise DataError(f"{what} names a feature {given!r:.60}, which the training queries do not have")
+                raise DataError(f"{what} must name features of the training queries, got {given!r:.60}")
             return names.index(given)
         return checks.as_whole(given, f"a feature of {what}", 0, self.n_features_in_ - 1)
 
@@ -419,7 +405,7 @@ class BoostedRanker(Ranker):
                 odd = ~np.isnan(codes) & ((codes < 0) | (codes != np.rint(codes)) | (codes >= 2**31 - 1))
                 if odd.any():
                     raise DataError(
-                        f"categories of feature {number} are whole numbers from 0: found {codes[odd][0]:g} at row "
+                        f"categories of feature {number} must be non-negative integers, got {codes[odd][0]:g} at row "
                         f"{int(np.argmax(odd)):,}"
                     )
         return numbers
@@ -428,7 +414,6 @@ class BoostedRanker(Ranker):
         self, together: Queries, n_train: int, validated: bool, rng: np.random.Generator
     ) -> list[NDArray[np.int64]]:
         """The parts of the queries that are held out in turn; none if the number of trees is given."""
-        folds = checks.as_whole(self.folds, "folds", 2)
         if self.patience is None:
             return []
         counted = together.counted
@@ -439,18 +424,16 @@ class BoostedRanker(Ranker):
         if len(order) < 2:
             return []
         if len(order) > MANY:
-            return [np.sort(order[: min(MANY, len(order) // folds)])]
-        return [np.sort(part) for part in np.array_split(order, min(folds, len(order)))]
+            return [np.sort(order[: min(MANY, len(order) // self.folds)])]
+        return [np.sort(part) for part in np.array_split(order, min(self.folds, len(order)))]
 
     def _start_coef(self, queries: Queries) -> Vector | None:
         """The weights of the linear start, learned from these queries where it is learned."""
         if self.start is None:
             return None
         if isinstance(self.start, str):
-            checks.refuse_unless_one_of(self.start, "start", ("ridge",))
             return RidgeRanker(self.measure, n_jobs=self.n_jobs).fit(queries).coef_
-        choices = "'ridge', a fitted linear ranker or one weight per feature"
-        return raw_weights(self.start, self.n_features_in_, "start", choices)
+        return raw_weights(self.start, self.n_features_in_, "start")
 
     def _start_scores(self, sets: Sequence[Queries], coef: Vector | None) -> Vector | None:
         if coef is None:

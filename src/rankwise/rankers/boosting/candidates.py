@@ -408,7 +408,7 @@ def _clipped(values: Vector, measure: Measure) -> Vector:
         outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)
     if outside.any():
         raise MeasureError(
-            f"boosting needs a measure with values between 0 and 1: {measure.title} is {values[outside][0]:g}"
+            f"boosting requires a measure with values between 0 and 1, but {measure.title} is {values[outside][0]:g}"
         )
     return np.clip(values, 0.0, 1.0, out=values)
 

@@ -282,7 +282,7 @@ def read_catboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], floa
         If the text is no such model, is damaged, or holds what the ensemble cannot express.
     """
     if not isinstance(text, (str, bytes, bytearray)):
-        raise RankwiseError(f"a CatBoost model is a text: found {type(text).__name__}")
+        raise RankwiseError(f"a CatBoost model must be a str, got {type(text).__name__}")
     try:
         model = json.loads(text)
         info = dict(model["features_info"])
@@ -292,7 +292,7 @@ def read_catboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], floa
         biases = [float(one) for one in (bias if isinstance(bias, list) else [bias])]
         scale = float(scale)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
-        raise FileFormatError("this is no CatBoost model in JSON, or it is damaged") from error
+        raise FileFormatError("this is not a CatBoost model in JSON, or it is damaged") from error
     if trees is None:
         raise FileFormatError("the CatBoost model has trees that are not symmetric: expected grow_policy SymmetricTree")
     if others:
@@ -333,7 +333,7 @@ def _read_tree(tree: Any, nan_left: NDArray[np.uint8], where: str) -> dict[str, 
     of CatBoost.
     """
     if not isinstance(tree, dict):
-        raise FileFormatError(f"{where}: it is no object")
+        raise FileFormatError(f"{where} is not an object")
     splits = tree.get("splits") or []
     if not isinstance(splits, list) or not all(isinstance(split, dict) for split in splits) or len(splits) > _DEEPEST:
         raise FileFormatError(f"{where}: its splits are no list of at most {_DEEPEST}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +95,6 @@ class FRank(ThresholdRanker):
 
     name = "FRank"
     own_columns = ("gain", "loss")
-    options: ClassVar = {"choice": ("gain", "gradient"), "step": ("bound", "exact")}
     drawn = ("train", "validation", "loss")
 
     choice: Literal["gain", "gradient"] = "gain"

@@ -260,7 +260,7 @@ def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: in
     values, gradient = loss_lists(derivatives.lists, scores, n_jobs=n_jobs)
     if not gradient.any() and values.any():
         raise RankwiseError(
-            f"{derivatives.lists.loss!r} has a gradient of 0 where boosting starts, at equal scores: give start='ridge'"
+            f"{derivatives.lists.loss!r} has a gradient of 0 at equal scores, where boosting starts: pass start='ridge'"
         )
 
 

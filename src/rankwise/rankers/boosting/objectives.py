@@ -252,12 +252,12 @@ def objective(
     """
     if engine == "catboost":
         raise RankwiseError(
-            "CatBoost hands a custom objective blocks of rows, which cut queries in pieces, so that a ranking loss "
-            "cannot be computed: give engine='lightgbm' or 'xgboost'"
+            "CatBoost passes blocks of rows to a custom objective, which cut queries into pieces, so a ranking loss "
+            "cannot be computed: pass engine='lightgbm' or 'xgboost'"
         )
     checks.refuse_unless_one_of(engine, "engine", ("lightgbm", "xgboost"))
     if not isinstance(loss, Loss):
-        raise RankwiseError(f"objective takes a loss of rankwise.losses: found {loss!r:.60}")
+        raise RankwiseError(f"objective requires a loss of rankwise.losses, got {loss!r:.60}")
     queries = as_queries(queries, "objective")
     return BoosterObjective(loss, queries, rescale, n_jobs)
 

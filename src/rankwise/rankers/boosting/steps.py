@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rankwise._kernels import parallel
 from rankwise._kernels.pairs import exponential_potentials
 from rankwise._kernels.thresholds import add_step, score_steps
+from rankwise._parameters import PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -93,12 +94,11 @@ class ThresholdRanker(Ranker):
 
     takes_validation = True
     own_columns: ClassVar[tuple[str, ...]]  # what the algorithm adds to the table of rounds
-    options: ClassVar[Mapping[str, tuple[str, ...]]]  # the values of its parameters that are one of several words
     drawn: ClassVar[tuple[str, ...]] = ("train", "validation")
 
-    rounds: int = 100
-    thresholds: int | None = 255
-    patience: int | None = None
+    rounds: PositiveInt = 100
+    thresholds: PositiveInt | None = 255
+    patience: PositiveInt | None = None
 
     @abstractmethod
     def _begin(self, lists: GradedLists, candidates: Candidates) -> Callable[[Vector], Step | None]:
@@ -112,9 +112,8 @@ class ThresholdRanker(Ranker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         measure = self._measure()
-        self._check_parameters()
         if self.patience is not None and validation is None:
-            raise RankwiseError("patience counts rounds without a better validation measure: give validation=")
+            raise RankwiseError("patience counts rounds without a better validation measure: pass validation=")
         lists = GradedLists.of(queries)
         candidates = Candidates.of(queries.X, lists.rows, lists.n_paired, self.thresholds, self.n_jobs)
         # thresholds come from the training documents; those of the validation set only find their places between them
@@ -143,15 +142,6 @@ class ThresholdRanker(Ranker):
                 if step.last:
                     break
             self._take(done)
-
-    def _check_parameters(self) -> None:
-        for name in ("rounds", "thresholds", "patience"):
-            if name == "rounds" or getattr(self, name) is not None:
-                checks.as_whole(getattr(self, name), name, 1)
-        for name, known in {**self.options, "missing": ("error", "zero", "min")}.items():
-            value = getattr(self, name)
-            if value not in known:
-                raise RankwiseError(f"{name} is {' or '.join(map(repr, known))}: found {value!r:.60}")
 
     def _waited_enough(self, done: list[tuple[float, ...]]) -> bool:
         return self.patience is not None and len(done) - _best([row[-1] for row in done]) >= self.patience
@@ -185,7 +175,6 @@ class ThresholdRanker(Ranker):
         return {"rounds": self.rounds_, "features": self.n_features_in_}, history_arrays(self.history_)
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self._check_parameters()
         columns = read_history(store, self._columns())
         count, kept, width = len(columns["round"]), facts["rounds"], self.n_features_in_
         if any(len(column) != count for column in columns.values()):
@@ -405,10 +394,9 @@ class RankBoost(ThresholdRanker):
 
     name = "RankBoost"
     own_columns = ("r", "bound")
-    options: ClassVar = {"pairs": ("equal", "query")}
     drawn = ("train", "validation", "bound")
 
-    rounds: int = 300
+    rounds: PositiveInt = 300
     pairs: Literal["equal", "query"] = "equal"
 
     @classmethod

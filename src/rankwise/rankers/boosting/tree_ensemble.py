@@ -261,13 +261,15 @@ class TreeEnsemble:
             All trees, in this order.
         """
         if not len(ensembles):
-            raise RankwiseError("concat needs at least one ensemble")
+            raise RankwiseError("concat requires at least one ensemble")
         factors = checks.as_vector(
             [1.0 / len(ensembles)] * len(ensembles) if weights is None else weights, len(ensembles), "weights"
         )
         widths = sorted({one.n_features for one in ensembles})
         if len(widths) > 1:
-            raise RankwiseError(f"concat joins ensembles over the same features: found {widths[0]} and {widths[-1]}")
+            raise RankwiseError(
+                f"concat requires ensembles with the same number of features, got {widths[0]} and {widths[-1]}"
+            )
         joined = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in DTYPES}
         for name in ("start", "word_start"):  # offsets go on where those of the ensemble before ended
             pieces = [np.diff(getattr(one, name)) for one in ensembles]
@@ -414,7 +416,7 @@ class TreeEnsemble:
         """The rows as the kernels take them."""
         rows: Floats = checks.as_features(X, self.n_features).view(np.ndarray)  # a plain array even of a memory map
         if rows.shape[1] != self.n_features:
-            raise DataError(f"the trees were grown on {self.n_features} features: found {rows.shape[1]}")
+            raise DataError(f"the trees were grown on {self.n_features} features, got {rows.shape[1]}")
         return rows
 
     @cached_property
@@ -448,7 +450,9 @@ class TreeEnsemble:
         """The way to every leaf, and the mean of the trees over the training documents."""
         roots = self.start[:-1][np.diff(self.start) > 0]
         if (self.node_count[roots] == 0).any():
-            raise RankwiseError("contributions need the number of training documents of every tree, which is not known")
+            raise RankwiseError(
+                "contributions require the number of training documents of every tree, which is not known"
+            )
         return paths_of(
             self.start, self.feature, (self.left, self.right), (self.node_count, self.leaf_count), self.value
         )
@@ -484,7 +488,7 @@ class TreeEnsemble:
         place = checks.as_whole(feature, "feature", 0, self.n_features - 1)
         own = self.feature == place
         if not self.additive or self.categorical[own].any():
-            raise RankwiseError("shape functions exist if every tree splits on one feature, and that is a number")
+            raise RankwiseError("shape functions require that every tree splits on a single, numeric feature")
         cuts = self.threshold[own]
         if (np.abs(cuts) <= ZERO).any() or (self.missing[own] == MISSING_ZERO).any():
             # what counts as 0 is an interval of its own

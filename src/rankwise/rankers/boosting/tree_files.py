@@ -47,11 +47,11 @@ def read_lightgbm(text: str) -> tuple[int, dict[str, NDArray[Any]]]:
         If the text is no such model, is damaged, or holds what the ensemble cannot express.
     """
     if not isinstance(text, str):
-        raise RankwiseError(f"a LightGBM model is a text: found {type(text).__name__}")
+        raise RankwiseError(f"a LightGBM model must be a str, got {type(text).__name__}")
     head, *blocks = re.split(r"^Tree=", text.partition("\nend of trees")[0], flags=re.MULTILINE)
     n_features = _read_head(head)
     if "\nend of trees" not in text:
-        raise FileFormatError("the LightGBM model is cut short: it lacks the line 'end of trees'")
+        raise FileFormatError("the LightGBM model is cut short: the line 'end of trees' is missing")
     trees = [_lightgbm_tree(block, number, n_features) for number, block in enumerate(blocks)]
     parts = {name: [tree[name] for tree in trees] for name in _empty()}
     found = {name: np.concatenate([empty, *parts[name]]) for name, empty in _empty().items()}
@@ -83,9 +83,9 @@ def _read_head(head: str) -> int:
     """Check the lines before the first tree, and return the number of features."""
     facts = _facts(head)
     if not head.lstrip().startswith("tree\n"):
-        raise FileFormatError("this is no LightGBM model: its first line is not 'tree'")
+        raise FileFormatError("this is not a LightGBM model: its first line must be 'tree'")
     if facts.get("version") not in _VERSIONS:
-        raise FileFormatError(f"the LightGBM model has version {facts.get('version')!r:.20}: expected v3 or v4")
+        raise FileFormatError(f"the LightGBM model must have version v3 or v4, got {facts.get('version')!r:.20}")
     if facts.get("num_class") != "1" or facts.get("num_tree_per_iteration") != "1":
         raise FileFormatError("the LightGBM model has several scores per row: expected num_class=1")
     if re.search(r"^average_output", head, flags=re.MULTILINE):
@@ -153,7 +153,7 @@ class _Tree:
         try:
             found = np.array(words, dtype=np.float64)
         except ValueError as error:
-            raise FileFormatError(f"{self.where}: {name} holds something else than numbers") from error
+            raise FileFormatError(f"{self.where}: {name} holds values that are not numbers") from error
         if largest:
             found[found == np.inf] = np.finfo(np.float64).max
         if not np.isfinite(found).all():
@@ -238,7 +238,7 @@ def read_xgboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], float
         If the text is no such model, is damaged, or holds what the ensemble cannot express.
     """
     if not isinstance(text, (str, bytes, bytearray)):
-        raise RankwiseError(f"an XGBoost model is a text: found {type(text).__name__}")
+        raise RankwiseError(f"an XGBoost model must be a str, got {type(text).__name__}")
     try:
         learner = json.loads(text)["learner"]
         facts, booster = learner["learner_model_param"], learner["gradient_booster"]
@@ -248,9 +248,9 @@ def read_xgboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], float
         offset = float(str(facts["base_score"]).strip("[]"))
         trees = list(booster["model"]["trees"]) if kind == "gbtree" else []
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise FileFormatError("this is no XGBoost model in JSON, or it is damaged") from error
+        raise FileFormatError("this is not an XGBoost model in JSON, or it is damaged") from error
     if kind != "gbtree" or classes > 1 or outputs != 1:
-        raise FileFormatError("the XGBoost model is no plain sum of trees with one score per row (booster gbtree)")
+        raise FileFormatError("the XGBoost model must be a sum of trees with one score per row (booster gbtree)")
     if not objective.startswith("rank:") and objective not in _PLAIN:
         raise FileFormatError(f"the XGBoost model has the objective {objective!r:.40}: expected a ranking objective")
     if not 1 <= n_features <= MOST_FEATURES or not math.isfinite(offset):
@@ -262,7 +262,7 @@ def read_xgboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], float
 def _xgboost_tree(tree: Any, where: str) -> dict[str, NDArray[Any]]:
     """One tree, its nodes and leaves numbered anew in the order in which they are reached from the root."""
     if not isinstance(tree, dict):
-        raise FileFormatError(f"{where}: it is no object")
+        raise FileFormatError(f"{where} is not an object")
     left, right = (numbers_in(tree, name, where, "bi") for name in ("left_children", "right_children"))
     feature, default_left = (numbers_in(tree, name, where, "bi") for name in ("split_indices", "default_left"))
     condition, gain = (numbers_in(tree, name, where, "bif") for name in ("split_conditions", "loss_changes"))
@@ -278,7 +278,7 @@ def _xgboost_tree(tree: Any, where: str) -> dict[str, NDArray[Any]]:
     while waiting:
         node, parent, side = waiting.pop()
         if not 0 <= node < len(left) or len(nodes) + len(leaves) >= len(left):
-            raise FileFormatError(f"{where}: its children are no tree")
+            raise FileFormatError(f"{where}: its children do not form a tree")
         if left[node] == -1:
             leaves.append(node)
             number = -len(leaves)

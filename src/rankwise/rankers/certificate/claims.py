@@ -186,14 +186,14 @@ class Constants:
         if radius is not None:
             found = min(measured, _around_middles(queries))
             if found > radius * (1 + 1e-9):
-                raise RankwiseError(f"row_radius={radius:g} holds for every query: found one of radius {found:g}")
+                raise RankwiseError(f"row_radius={radius:g} must hold for every query, got a query of radius {found:g}")
             conditions.append(Precondition(f"row_radius={radius:g} was declared, and no query contradicts it", True))
         elif scaling is not None and (scaling.how, scaling.per) == ("minmax", "query"):
             radius = math.sqrt(queries.n_features) / 2  # around the middle of the cube
             conditions.append(SCALED)
         if declared.longest is not None and longest > declared.longest:
             raise RankwiseError(
-                f"longest={declared.longest:,} holds for every query: found one of {longest:,} documents"
+                f"longest={declared.longest:,} must hold for every query, got a query of {longest:,} documents"
             )
         assumed = [name for name, known in (("radius", radius), ("length", declared.longest)) if known is None]
         radius = measured if radius is None else radius

@@ -12,12 +12,13 @@ alone share the weight.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLOURS, FAINT, PlottedTable
+from rankwise._parameters import Interval, NonNegativeFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -119,11 +120,15 @@ class HybridRanker(Ranker):
     normalizer: Normalizer = "min_max"
     engine: Engine | None = None
     combination: Literal["arithmetic_mean", "geometric_mean", "harmonic_mean"] = "arithmetic_mean"
-    rank_constant: int = 60
-    weights: Any = None
-    bootstrap: int = 1000
+    rank_constant: Annotated[int, Interval(1, 10_000, closed="both")] = 60
+    weights: Literal["equal"] | Sequence[NonNegativeFloat] | None = None
+    bootstrap: Annotated[int, Interval(0, 1_000_000, closed="both")] = 1000
     missing: Missing = "keep"
-    random_state: Any = 0
+    random_state: Seed = 0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._fusion().check()
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -139,10 +144,8 @@ class HybridRanker(Ranker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
-            raise DataError(f"{self.name} does no model selection: leave out the validation set")
+            raise DataError(f"{self.name} does no model selection: omit the validation set")
         fusion, measure = self._fusion(), self._measure()
-        fusion.check()
-        checks.as_whole(self.bootstrap, "bootstrap", 0, 1_000_000)
         self.__dict__.pop("curve_", None)
         fixed = self._fixed_weights(queries.n_features)
         if fixed is not None:
@@ -189,16 +192,10 @@ class HybridRanker(Ranker):
             return None
         if isinstance(self.weights, str) and self.weights == "equal":
             return np.full(columns, 1 / columns)
-        try:
-            given = np.asarray(self.weights, dtype=np.float64)
-        except (TypeError, ValueError):
-            given = np.empty(0)
-        if given.shape != (columns,) or not (given >= 0).all() or not abs(given.sum() - 1) < 1e-6:
-            raise RankwiseError(
-                f"weights is None, 'equal', or {columns} numbers of 0 or more with the sum 1: "
-                f"found {self.weights!r:.60}"
-            )
-        return given
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (columns,) or not abs(weights.sum() - 1) < 1e-6:
+            raise RankwiseError(f"weights must be {columns} numbers with the sum 1, got {self.weights!r:.60}")
+        return weights
 
     def _fusion(self) -> Fusion:
         return Fusion(self.normalizer, self.engine, self.combination, self.rank_constant)
@@ -240,7 +237,7 @@ class HybridRanker(Ranker):
         if not isinstance(X, Queries):
             inputs.as_rows(self, X)
             raise DataError(
-                f"{self.name} normalises scores within each query (normalizer={self.normalizer!r}): give Queries, one "
+                f"{self.name} normalizes scores within each query (normalizer={self.normalizer!r}): give Queries, one "
                 "Query, or Queries.from_arrays(X, qid=..., missing='keep')"
             )
         queries, fusion = inputs.align(self, X), self._fusion()
@@ -269,7 +266,6 @@ class HybridRanker(Ranker):
         return {}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self._fusion().check()
         self._measure()  # an unknown one is an error now, and not at the first use
         width = self.n_features_in_
         self.weights_ = store.array("weights", np.float64, (width,))

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import gains
@@ -23,9 +22,8 @@ from rankwise.queries.chunks import Scale
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import Alphas, SelectionParameters, as_grid
 from rankwise.rankers.linear.least_squares import (
     Problem,
     Solved,
@@ -87,8 +85,6 @@ class CommitteeProblems:
     @classmethod
     def of(cls, selection: PooledSelection, scale: Scale, n_jobs: int | None) -> Self:
         """The problems of all parts, from one pass over X for each balance."""
-        if scale not in ("auto", "none"):
-            raise RankwiseError(f"scale is 'auto' or 'none': found {scale!r}")
         sets = selection.pool.sets
         numbers = selection.pool.by_sets(selection.parts)
         plain, balance = (1.0, 1.0), balance_of(sets)
@@ -221,7 +217,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
     takes_document_weights = True
     runs_on_parts = True
 
-    alpha: float | Sequence[float] | None = None
+    alpha: Alphas = None
     refit: Refit = "all"
 
     @classmethod
@@ -235,8 +231,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         return self.refit == "all"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        self._measure()  # refused before any work if it is none
-        grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
+        grid = as_grid(self.alpha, RELATIVE_ALPHAS)
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         problems = CommitteeProblems.of(selection, self.scale, self.n_jobs)
         alphas, judged = chosen_alphas(problems, grid)

@@ -386,7 +386,7 @@ def no_scale(problem: Problem) -> Vector:
         scale = 1 / problem.factor
         finite = np.isfinite(problem.squares() * scale**2)
     if not finite.all():
-        raise RankwiseError(f"feature {int(np.argmin(finite))} is too large to be squared: give scale='auto'")
+        raise RankwiseError(f"feature {int(np.argmin(finite))} is too large to be squared: pass scale='auto'")
     return np.asarray(scale)
 
 

@@ -3,16 +3,18 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import Check
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._parameters import is_vector
 from rankwise.rankers.linear.ridge import read_coef
 
 Vector = NDArray[np.float64]
@@ -66,7 +68,7 @@ class LinearModel(LinearRanker):
     name = "LinearModel"
     learns = False
 
-    coef: ArrayLike | None = None
+    coef: Annotated[ArrayLike, Check("a vector with one finite weight per feature", is_vector)] | None = None
     intercept: float = 0.0
 
     @classmethod
@@ -100,9 +102,9 @@ class LinearModel(LinearRanker):
             The fitted model.
         """
         model = cls(measure, coef=np.asarray(coef, dtype=np.float64).tolist(), intercept=intercept, missing=missing)
+        model._check_parameters()
         width = len(model._given(0))
         names = checks.as_names(feature_names, width)
-        model._measure()
         model.n_features_in_ = width
         if names is not None:
             model.feature_names_in_ = np.array(names, dtype=object)
@@ -110,17 +112,14 @@ class LinearModel(LinearRanker):
         return model
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        self._measure()
         if validation is not None:
-            raise DataError("LinearModel does no model selection: leave out the validation set")
+            raise DataError("LinearModel does no model selection: omit the validation set")
         self._set()
 
     def _set(self) -> None:
-        if not checks.is_number(self.intercept) or math.isinf(self.intercept):
-            raise RankwiseError(f"intercept is a finite number: found {self.intercept!r:.60}")
         coef = self._given(self.n_features_in_)
         if len(coef) != self.n_features_in_:
-            raise DataError(f"coef holds one weight per feature: found {len(coef)} for {self.n_features_in_} features")
+            raise DataError(f"coef must have one weight per feature, {self.n_features_in_}, got {len(coef)} weights")
         self.coef_ = coef
         self.intercept_ = float(self.intercept)
 
@@ -128,13 +127,7 @@ class LinearModel(LinearRanker):
         """The weights as finite numbers; ``width`` ones if there are none."""
         if self.coef is None:
             return np.ones(width)
-        try:
-            coef = np.array(self.coef, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise RankwiseError(f"coef is one number per feature: found {self.coef!r:.60}") from error
-        if coef.ndim != 1 or not np.isfinite(coef).all():
-            raise RankwiseError(f"coef is one finite number per feature: found {self.coef!r:.60}")
-        return coef
+        return np.array(self.coef, dtype=np.float64)
 
     def _scores(self, X: checks.Floats) -> Vector:
         # without an intercept the scores are those of any linear ranker to the bit

@@ -14,17 +14,16 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import NonNegativeFloat, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.losses.compute import LossJob, LossOverLists
 from rankwise.losses.listnet import ListNet as ListNetLoss
-from rankwise.queries import checks
 from rankwise.queries.chunks import Scale, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
-from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
     best_alpha,
@@ -33,6 +32,7 @@ from rankwise.rankers._model_selection import (
     measures_of_weights,
     parts_of,
 )
+from rankwise.rankers._parameters import Alphas, Folds, as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
@@ -141,17 +141,22 @@ class ListNet(LinearOnlineLearner):
     _reason_no_document_weights = "the ledger of solver='sgd' counts unweighted losses; solver='lbfgs' takes them"
 
     solver: Literal["sgd", "lbfgs"] = "sgd"
-    target: str = "labels"
+    target: Literal["labels", "gains"] = "labels"
     scale: Literal["auto", "none", "standard", "radius"] = "auto"
     step: Step = "sqrt"
-    max_norm: float | None = None
-    row_radius: float | None = None
-    horizon: int | None = None
-    alpha: float | Sequence[float] | None = None
-    steps: int = 500
-    tolerance: float = 1e-08
-    patience: int | None = None
-    folds: int = 5
+    max_norm: PositiveFloat | None = None
+    row_radius: PositiveFloat | None = None
+    horizon: PositiveInt | None = None
+    alpha: Alphas = None
+    steps: PositiveInt = 500
+    tolerance: NonNegativeFloat = 1e-08
+    patience: PositiveInt | None = None
+    folds: Folds = 5
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._is_batch() and self.scale not in ("auto", "none"):
+            raise self._wrong("scale", "'auto' or 'none' for solver='lbfgs'")
 
     @property
     def takes_validation(self) -> bool:  # type: ignore[override]
@@ -164,8 +169,6 @@ class ListNet(LinearOnlineLearner):
         return self._is_batch()
 
     def _is_batch(self) -> bool:
-        if self.solver not in ("sgd", "lbfgs"):
-            raise RankwiseError(f"solver is 'sgd' or 'lbfgs': found {self.solver!r}")
         return self.solver == "lbfgs"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -206,7 +209,7 @@ class ListNet(LinearOnlineLearner):
             The ranker itself.
         """
         if self._is_batch():
-            raise RankwiseError("ListNet(solver='lbfgs') learns from all queries at once: streams need solver='sgd'")
+            raise RankwiseError("ListNet(solver='lbfgs') learns from all queries at once; streams require solver='sgd'")
         return super().partial_fit(X, y, group=group, qid=qid, **unknown)
 
     def __getattr__(self, name: str) -> Any:
@@ -239,10 +242,9 @@ class ListNet(LinearOnlineLearner):
     # ------------------------------------------------------------------------------------------- all queries at once
 
     def _fit_batch(self, queries: Queries, validation: Queries | None) -> None:
-        alphas = as_grid(self.alpha, ALPHAS, "alpha")
+        alphas = as_grid(self.alpha, ALPHAS)
         if self.patience is not None and validation is None:
-            raise RankwiseError("patience watches a validation set: give fit one, or leave patience out")
-        self._check_batch()
+            raise RankwiseError("patience counts steps on a validation set: pass validation= to fit, or patience=None")
         factor, _ = scale_factors(queries, cast(Scale, self.scale))
         selecting = validation is None and len(alphas) > 1
         parts = parts_of(queries, self.folds, self.random_state) if selecting else []
@@ -281,19 +283,11 @@ class ListNet(LinearOnlineLearner):
     def _expected_passes(self, queries: QuerySource) -> Any:
         if not self._is_batch():
             return super()._expected_passes(queries)
-        loss, alphas = ListNetLoss(target=self.target), as_grid(self.alpha, ALPHAS, "alpha")
+        loss, alphas = ListNetLoss(target=self.target), as_grid(self.alpha, ALPHAS)
         descents = len(alphas) * self.folds + 1 if len(alphas) > 1 else 1
         usual = descents * min(self.steps, _USUAL_STEPS)
         arguments = (np.zeros(queries.n_features), loss)
         return LossJob(loss, None), arguments, 3 + usual, 3 + 20 * descents * self.steps
-
-    def _check_batch(self) -> None:
-        self._measure()
-        checks.as_whole(self.steps, "steps", 1)
-        if self.patience is not None:
-            checks.as_whole(self.patience, "patience", 1)
-        if not checks.is_number(self.tolerance) or not 0 <= self.tolerance < math.inf:
-            raise RankwiseError(f"tolerance is a number, 0 or more: found {self.tolerance!r}")
 
     def _objective(self, queries: Queries, alpha: float, factor: Vector) -> Function:
         """Value and gradient as a function of weights on features times ``factor``."""
@@ -319,7 +313,7 @@ class ListNet(LinearOnlineLearner):
         value, slope = function(start)
         size = float(np.linalg.norm(slope))
         if not (math.isfinite(value) and math.isfinite(size)):
-            raise RankwiseError("the features are too large to learn from: scale them, or use scale='auto'")
+            raise RankwiseError("the features are too large to learn from: scale them, or pass scale='auto'")
         run.steps.append(BatchStep(start, value, size, math.nan))
         descend(function, start, solver="lbfgs", steps=self.steps, tolerance=self.tolerance, callback=after)
 
@@ -341,7 +335,7 @@ class ListNet(LinearOnlineLearner):
             judged[: len(runs)] = [self._worth(validation, run.coef) for run in runs]
             best = runs[best_alpha(alphas[: len(runs)], judged[: len(runs)])]
         if not np.isfinite(best.coef).all():
-            raise RankwiseError("the weights grew beyond all numbers: scale the features, or use scale='auto'")
+            raise RankwiseError("the weights overflowed: scale the features, or pass scale='auto'")
         self.coef_, self.alpha_, self.step_ = best.coef, best.alpha, best.best
         self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
         coefs = [step.w * best.factor for step in best.steps]

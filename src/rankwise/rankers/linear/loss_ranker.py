@@ -18,18 +18,17 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import OpenFraction, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import NothingLearnedWarning, RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossJob, LossOverLists
 from rankwise.losses.pairwise_hinge import PairHinge
-from rankwise.queries import checks
 from rankwise.queries.chunks import radius_of, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_frame import as_numbers, raw_weights
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
     held_out,
@@ -39,18 +38,26 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import (
+    AnyLoss,
+    AnyMeasure,
+    PositiveAlphas,
+    SelectionParameters,
+    Weights,
+    as_grid,
+    raw_weights,
+)
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
 
 Vector = NDArray[np.float64]
 PenaltyName = Literal["l2", "l1"]
+Prior = Literal["ridge"] | Weights | None
 
 ALPHAS = tuple(10.0**power for power in range(3, -7, -1))
 # Cutting planes of one level at the usual tolerance, for an estimate of what a fit will cost.
 _USUAL_CALLS = 30
-_PRIORS = "None, 'ridge', a fitted linear ranker or a vector"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,14 +67,25 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     takes_validation = True
     runs_on_parts = True
 
-    alpha: float | Sequence[float] | str | None = None
+    alpha: PositiveFloat | Sequence[PositiveFloat] | Literal["theory"] | None = None
     penalty: PenaltyName = "l2"
-    max_norm: float | Sequence[float] | None = None
-    prior_coef: Any = None
-    row_radius: float | None = None
-    norm: float | None = None
-    tolerance: float = 1e-3
-    max_calls: int = 1000
+    max_norm: PositiveAlphas = None
+    prior_coef: Prior = None
+    row_radius: PositiveFloat | None = None
+    norm: PositiveFloat | None = None
+    tolerance: OpenFraction = 1e-3
+    max_calls: PositiveInt = 1000
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self._loss().convex:  # measures without such a loss raise an error
+            raise self._wrong("loss", "a convex loss of rankwise.losses")
+        if self.max_norm is not None and (self.alpha is not None or self.penalty != "l1"):
+            raise self._wrong("max_norm", "None unless penalty='l1' and alpha=None: it takes the place of a penalty")
+        if isinstance(self.alpha, str) and (isinstance(self.prior_coef, str) or self.penalty != "l2"):
+            raise self._wrong(
+                "alpha", "a number unless penalty='l2' and prior_coef was not learned from the training queries"
+            )
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -87,7 +105,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         if not getattr(self._loss(), "linear_in_labels", False):
             return f"{self._loss()!r:.60} is not linear in the labels"
         several = self.max_norm if self.max_norm is not None else self.alpha
-        if not self._measure().linear_in_labels and (several is None or len(as_numbers(several)) > 1):
+        if not self._measure().linear_in_labels and (several is None or len(as_grid(several, ())) > 1):
             return (
                 f"{self._measure().title}, which selects among several {self._level_name}, is not linear in the labels"
             )
@@ -119,17 +137,6 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        loss = self._loss()  # raises for a measure without such a loss, before any work
-        if not isinstance(loss, Loss) or not loss.convex:
-            raise RankwiseError(f"{self.name} minimises a convex loss of rankwise.losses: found {loss!r:.60}")
-        if self.penalty not in ("l2", "l1"):
-            raise RankwiseError(f"penalty is 'l2' or 'l1': found {self.penalty!r:.60}")
-        numbers = checks.is_number(self.tolerance) and checks.is_number(self.max_calls)
-        if not (numbers and 0 < self.tolerance < 1 and self.max_calls >= 1):
-            raise RankwiseError(
-                "tolerance lies between 0 and 1 and max_calls is 1 or more: "
-                f"found {self.tolerance!r} and {self.max_calls!r}"
-            )
         factor, _ = scale_factors(queries, self.scale)
         levels = self._levels(queries, factor)
         parts = parts_of(queries, self.folds, self.random_state) if validation is None and len(levels) > 1 else []
@@ -162,7 +169,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     def _expected_passes(self, queries: QuerySource) -> Any:
         loss = self._loss()
         given = self.max_norm if self.alpha is None else self.alpha
-        levels = len(ALPHAS) if given is None else 1 if isinstance(given, str) else len(as_numbers(given))
+        levels = len(ALPHAS) if given is None else 1 if isinstance(given, str) else len(as_grid(given, ()))
         solves = levels * self.folds + 1 if levels > 1 else 1
         usual = solves * min(self.max_calls, _USUAL_CALLS)
         arguments = (np.zeros(queries.n_features), loss)
@@ -240,21 +247,12 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
     def _levels(self, queries: QuerySource, factor: Vector) -> tuple[float, ...]:
         """The values of alpha, or of max_norm, to solve for."""
         if self.max_norm is not None:
-            if self.alpha is not None or self.penalty != "l1":
-                raise RankwiseError(
-                    "max_norm is the largest l1 norm, in place of a penalty: give penalty='l1' and leave out alpha"
-                )
-            return _as_levels(self.max_norm, "max_norm")
+            return as_grid(self.max_norm, ())
         if self.alpha is None:
             return tuple(self._unit(queries) * alpha for alpha in ALPHAS if self.penalty == "l2" or alpha <= 1)
         if isinstance(self.alpha, str):
-            if self.alpha != "theory" or isinstance(self.prior_coef, str) or self.penalty != "l2":
-                raise RankwiseError(
-                    "alpha is a number, several, None or 'theory', which takes penalty='l2' and a prior_coef that was "
-                    f"not learned from these queries: found {self.alpha!r} with prior_coef={self.prior_coef!r:.40}"
-                )
             return (theory_alpha(self._loss(), queries, factor, self.row_radius, self.norm),)
-        return _as_levels(self.alpha, "alpha")
+        return as_grid(self.alpha, ())
 
     def _easiest_first(self, levels: Sequence[float]) -> list[float]:
         """Every level once, the strongest penalty or the smallest ball first, whose points lie in the larger ones."""
@@ -275,13 +273,11 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         if given is None:
             return np.zeros(train.n_features)
         if isinstance(given, str):
-            if given != "ridge":
-                raise RankwiseError(f"prior_coef is {_PRIORS}: found {given!r}")
             alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
             # what is learned from the validation set could not be judged by it
             ridge = RidgeRanker(self._measure(), refit="train", n_jobs=self.n_jobs, **alike)
             given = ridge.fit(train, validation=validation)
-        raw = raw_weights(given, train.n_features, "prior_coef", _PRIORS)
+        raw = raw_weights(given, train.n_features, "prior_coef")
         return np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0)
 
     # ------------------------------------------------------------------------------------------- what is guaranteed
@@ -395,8 +391,8 @@ class LossRanker(RegularisedRanker):
 
     name = "LossRanker"
 
-    loss: Loss | None = field(default=None, kw_only=False)
-    measure: Any = field(default="nDCG@10", kw_only=True)
+    loss: AnyLoss | None = field(default=None, kw_only=False)
+    measure: AnyMeasure = field(default="nDCG@10", kw_only=True)
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -414,14 +410,6 @@ def _better_ones_differ(queries: QuerySource, n_jobs: int | None) -> bool:
     _, slope = LossOverLists.of(PairHinge(), queries)(np.zeros(queries.n_features), n_jobs=n_jobs)
     radius = radius_of(queries, n_jobs)
     return radius > 0 and mean_share(queries) * float(np.linalg.norm(slope)) > 1e-9 * radius
-
-
-def _as_levels(given: Any, name: str) -> tuple[float, ...]:
-    """One number or several, each finite and positive."""
-    values = as_numbers(given)
-    if not values or not all(0 < value < math.inf for value in values):
-        raise RankwiseError(f"{name} is one number or several, finite and above 0: found {given!r:.60}")
-    return values
 
 
 def theory_alpha(
@@ -451,21 +439,19 @@ def theory_alpha(
     alpha : float
         The penalty for which the bound holds.
     """
-    if row_radius is None or norm is None or not (0 < row_radius < math.inf and 0 < norm < math.inf):
-        raise RankwiseError(
-            f"alpha='theory' needs row_radius= and norm=, both above 0: found {row_radius!r} and {norm!r}"
-        )
+    if row_radius is None or norm is None:
+        raise RankwiseError("alpha='theory' requires row_radius= and norm=")
     if (factor != 1).any():
-        raise RankwiseError("alpha='theory' takes the row_radius= of raw features: give scale='none'")
+        raise RankwiseError("alpha='theory' requires scale='none', because row_radius= is that of raw features")
     if queries.has_document_weights:
-        raise RankwiseError("alpha='theory' is for documents of equal weight: found weights that differ")
+        raise RankwiseError("alpha='theory' requires equal document weights, got weights that differ")
     counting = queries.counted
     if queries.weight is not None and len(counting) and np.ptp(queries.weight[counting]) > 0:
-        raise RankwiseError("alpha='theory' is for queries of equal weight: found weights that differ")
-    found = radius_of(queries)
-    if found > row_radius * (1 + 1e-9):
-        raise RankwiseError(f"row_radius={row_radius:g} holds for every query: found one of radius {found:g}")
+        raise RankwiseError("alpha='theory' requires equal query weights, got weights that differ")
+    radius = radius_of(queries)
+    if radius > row_radius * (1 + 1e-9):
+        raise RankwiseError(f"row_radius={row_radius:g} must hold for every query, got a query of radius {radius:g}")
     steep = loss.lipschitz_l1(int(queries.sizes[counting].max(initial=2)))
     if not math.isfinite(steep):
-        raise RankwiseError(f"alpha='theory' needs a loss of bounded slope: found {loss!r}")
+        raise RankwiseError(f"alpha='theory' requires a loss of bounded slope, got {loss!r}")
     return 2 * steep * row_radius / (norm * math.sqrt(max(1, len(counting))))

@@ -6,12 +6,12 @@ trains the same problems for a loss that is given as an object.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.errors import RankwiseError
+from rankwise._parameters import PositiveFloat
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
@@ -19,11 +19,11 @@ from rankwise.losses.structured import SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge
 from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
-from rankwise.queries import checks
 from rankwise.queries.checks import differing_weights
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
-from rankwise.rankers.linear.loss_ranker import RegularisedRanker
+from rankwise.rankers._parameters import AnyMeasure
+from rankwise.rankers.linear.loss_ranker import Prior, RegularisedRanker
 from rankwise.solvers.batch.risk import mean_share
 
 
@@ -88,8 +88,6 @@ class RankSVM(RegularisedRanker):
         return cls(alpha=0.01), cls("AP", loss="squared", per_pair=False, alpha=(100.0, 1.0), folds=2)
 
     def _loss(self) -> PairHinge:
-        if self.loss not in ("hinge", "squared"):
-            raise RankwiseError(f"loss is 'hinge' or 'squared': found {self.loss!r}")
         return PairHinge(squared=self.loss == "squared", per_pair=self.per_pair)
 
     def _unit(self, queries: QuerySource) -> float:
@@ -160,17 +158,15 @@ class SLAMRanker(RegularisedRanker):
 
     name = "SLAMRanker"
 
-    prior_coef: Any = "ridge"
+    prior_coef: Prior = "ridge"
     weights: str | None = None
-    margin: float = 1.0
+    margin: PositiveFloat = 1.0
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
         return cls(alpha=0.1), cls("nDCG", weights="ndcg_003", penalty="l1", max_norm=0.5)
 
     def _loss(self) -> SLAM:
-        if not checks.is_number(self.margin) or not self.margin > 0:
-            raise RankwiseError(f"margin is above 0, or weights of 0 would have no loss: found {self.margin!r}")
         return SLAM.for_measure(self._measure(), self.weights, self.margin)
 
 
@@ -202,7 +198,7 @@ class MaxPairRanker(RegularisedRanker):
 
     name = "MaxPairRanker"
 
-    prior_coef: Any = "ridge"
+    prior_coef: Prior = "ridge"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -244,7 +240,7 @@ class SVMMap(RegularisedRanker):
 
     name = "SVMMap"
 
-    measure: Any = field(default="AP", kw_only=False)
+    measure: AnyMeasure = field(default="AP", kw_only=False)
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -295,7 +291,7 @@ class StructuredNDCG(RegularisedRanker):
 
     name = "StructuredNDCG"
 
-    prior_coef: Any = "ridge"
+    prior_coef: Prior = "ridge"
     normalised: bool = True
 
     @classmethod

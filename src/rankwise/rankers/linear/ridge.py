@@ -22,9 +22,8 @@ from rankwise.queries.chunks import Extremes, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import Chunk, Job, QuerySource
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import Alphas, SelectionParameters, as_grid
 from rankwise.rankers.linear.least_squares import (
     Matrix,
     Moments,
@@ -121,8 +120,8 @@ class RidgeRanker(SelectionParameters, LinearRanker):
     runs_on_parts = True
     before: ClassVar[Mapping[str, Any]] = {"intercept": "global", "refit": "train"}
 
-    alpha: float | Sequence[float] | None = None
-    target: str = "gains"
+    alpha: Alphas = None
+    target: Literal["gains", "labels"] = "gains"
     balanced: bool = True
     intercept: Literal["query", "global"] = "query"
     refit: Refit = "all"
@@ -145,18 +144,12 @@ class RidgeRanker(SelectionParameters, LinearRanker):
     def _reason_not_linear_in_labels(self) -> str | None:  # type: ignore[override]
         if self.target != "labels" or self.balanced:
             return "only target='labels' with balanced=False is linear in the labels"
-        if not self._measure().linear_in_labels and len(as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")) > 1:
+        if not self._measure().linear_in_labels and len(as_grid(self.alpha, RELATIVE_ALPHAS)) > 1:
             return f"{self._measure().title}, which selects among several alpha, is not linear in the labels"
         return None
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        if self.target not in ("gains", "labels"):
-            raise RankwiseError(f"target is 'gains' or 'labels': found {self.target!r}")
-        if self.intercept not in ("query", "global"):
-            raise RankwiseError(f"intercept is 'query' or 'global': found {self.intercept!r}")
-        if self.scale not in ("auto", "none"):
-            raise RankwiseError(f"scale is 'auto' or 'none': found {self.scale!r}")
-        grid = as_grid(self.alpha, RELATIVE_ALPHAS, "alpha")
+        grid = as_grid(self.alpha, RELATIVE_ALPHAS)
         several = len(grid) > 1
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state, several)
         problems, scale = self._problems(selection)

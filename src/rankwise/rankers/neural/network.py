@@ -381,7 +381,7 @@ class Training:
 
     def _refuse_unless_finite(self, values: Single) -> None:
         if not np.isfinite(values).all():
-            raise RankwiseError("the weights grew beyond all numbers: give a smaller learning_rate")
+            raise RankwiseError("the weights overflowed: pass a smaller learning_rate")
 
     def _kept(self, count: int) -> list[Single] | None:
         """Factors of the hidden values: 0 for those that are dropped, and more than 1 for the others."""

@@ -7,11 +7,12 @@ training. Neither needs PyTorch; :mod:`rankwise.torch` serves networks of one's 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import Interval, NonNegativeFloat, PositiveFloat, PositiveInt, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
@@ -24,6 +25,7 @@ from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import mean_measure, parts_of
+from rankwise.rankers._parameters import AnyLoss
 from rankwise.rankers.neural.network import Layers, Network, Training
 
 Vector = NDArray[np.float64]
@@ -116,15 +118,15 @@ class NeuralRanker(Ranker):
     _reason_no_document_weights = "a step takes whole queries"
     takes_validation = True
 
-    hidden: Sequence[int] = (64, 32)
-    loss: Loss | None = None
-    epochs: int = 100
-    batch: int = 16
-    learning_rate: float = 0.002
-    weight_decay: float = 0.01
-    patience: int | None = 15
-    dropout: float = 0.1
-    random_state: Any = 0
+    hidden: Sequence[Annotated[int, Interval(1, _WIDEST, closed="both")]] = (64, 32)
+    loss: AnyLoss | None = None
+    epochs: PositiveInt = 100
+    batch: PositiveInt = 16
+    learning_rate: PositiveFloat = 0.002
+    weight_decay: NonNegativeFloat = 0.01
+    patience: PositiveInt | None = 15
+    dropout: Annotated[float, Interval(0, 1)] = 0.1
+    random_state: Seed = 0
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -134,13 +136,12 @@ class NeuralRanker(Ranker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        hidden = self._checked()
         rng = checks.as_random(self.random_state)
         train, held = self._divided(queries, rng) if validation is None else (queries, validation)
         training = Training.of(
             train,
             self._trained_loss(),
-            hidden,
+            tuple(map(int, self.hidden)),
             rng,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
@@ -163,30 +164,6 @@ class NeuralRanker(Ranker):
                 record = record.with_epoch(loss, self._worth(network, held), network)
                 bar.advance(1)
             self._take(record)
-
-    def _checked(self) -> tuple[int, ...]:
-        """The widths of the hidden layers, after all parameters were checked."""
-        self._measure()
-        if isinstance(self.hidden, (str, bytes)) or not isinstance(self.hidden, (Sequence, np.ndarray)):
-            raise RankwiseError(
-                f"hidden holds the widths of the hidden layers, such as (64, 32): found {self.hidden!r:.60}"
-            )
-        hidden = tuple(checks.as_whole(width, "a width of hidden", 1, _WIDEST) for width in self.hidden)
-        if not hidden:
-            raise RankwiseError("hidden holds at least one width: LossRanker learns a network without hidden layers")
-        if self.loss is not None and not isinstance(self.loss, Loss):
-            raise RankwiseError(f"loss is one of rankwise.losses, such as ListNet(): found {self.loss!r:.60}")
-        checks.as_whole(self.epochs, "epochs", 1)
-        checks.as_whole(self.batch, "batch", 1)
-        if self.patience is not None:
-            checks.as_whole(self.patience, "patience", 1)
-        if not checks.is_number(self.learning_rate) or not 0 < self.learning_rate < math.inf:
-            raise RankwiseError(f"learning_rate is a number above 0: found {self.learning_rate!r:.60}")
-        if not checks.is_number(self.weight_decay) or not 0 <= self.weight_decay < math.inf:
-            raise RankwiseError(f"weight_decay is a number, 0 or more: found {self.weight_decay!r:.60}")
-        if not checks.is_number(self.dropout) or not 0 <= self.dropout < 1:
-            raise RankwiseError(f"dropout is a number from 0 to below 1: found {self.dropout!r:.60}")
-        return hidden
 
     def _trained_loss(self) -> Loss:
         if self.loss is not None:
@@ -233,7 +210,7 @@ class NeuralRanker(Ranker):
         return {"hidden": list(network.widths[1:]), "epoch": self.epoch_}, arrays | history_arrays(self.history_)
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self._checked()
+
         hidden = [checks.as_whole(width, "a width of its network", 1, _WIDEST) for width in facts["hidden"]]
         width = self.n_features_in_
         center, scale = (store.array(name, np.float64, (width,)) for name in ("center", "scale"))

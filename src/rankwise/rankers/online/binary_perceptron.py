@@ -105,18 +105,18 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, X: Any, y: ArrayLike, classes: ArrayLike | None, *, fresh: bool) -> Self:
         rows, labels = self._rows(X), np.asarray(y)
         if labels.shape != (len(rows),):
-            raise DataError(f"y holds one label per row: found shape {labels.shape} for {len(rows):,} rows")
+            raise DataError(f"y must have one label per row, got shape {labels.shape} for {len(rows):,} rows")
         if fresh:
             known = np.unique(labels if classes is None else np.asarray(classes))
             w, mistakes, rounds, radius = np.zeros(rows.shape[1]), 0, 0, 0.0
             if len(known) != 2:
-                raise DataError(f"a binary perceptron needs two classes: found {len(known)}, {known.tolist()!r:.60}")
+                raise DataError(f"y must have two classes, got {len(known)}: {known.tolist()!r:.60}")
         else:
             known, w = self.classes_, self.coef_
             mistakes, rounds, radius = self.mistakes_, self.rounds_, self.radius_
             self._check_width(rows)
         if not np.isin(labels, known).all():
-            raise DataError(f"the classes are {known.tolist()}: found another label in y")
+            raise DataError(f"labels must be one of {known.tolist()}, got another one in y")
         # everything is checked before, and set after the loop: a call that fails leaves the classifier as it was
         for x, sign in zip(rows, np.where(labels == known[1], 1.0, -1.0), strict=True):
             if sign * float(x @ w) <= 0:
@@ -203,6 +203,4 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_width(self, rows: Vector) -> None:
         if rows.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"this BinaryPerceptron was fitted on {self.n_features_in_} features: found {rows.shape[1]}"
-            )
+            raise DataError(f"this BinaryPerceptron was fitted on {self.n_features_in_} features, got {rows.shape[1]}")

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import mercer, parallel
 from rankwise._kernels.dot_products import linear_scores
+from rankwise._parameters import Interval, NonNegativeFloat, PositiveFloat, PositiveInt
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.features.kernel_maps import FourierFeatures, Kernel, KernelPCAMap, kernel_shape
@@ -123,14 +124,14 @@ class KernelPerceptron(OnlineLearner):
     name = "KernelPerceptron"
 
     kernel: Kernel = "rbf"
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
-    map: int | None = None
-    budget: int | None = None
+    gamma: PositiveFloat | None = None
+    degree: PositiveInt = 3
+    coef0: NonNegativeFloat = 1.0
+    map: PositiveInt | None = None
+    budget: Annotated[int, Interval(1, _MOST_STORED, closed="both")] | None = None
     removal: Removal = "oldest"
     update: Literal["slam", "max_pair"] = "slam"
-    margin: float = 0.0
+    margin: NonNegativeFloat = 0.0
     weights: str | None = None
 
     @classmethod
@@ -153,29 +154,22 @@ class KernelPerceptron(OnlineLearner):
         _, gamma, degree, coef0 = self._shape().tolist()
         return KernelPCAMap(self.kernel, gamma, int(degree), coef0)
 
-    def _check(self) -> None:
-        """Raise an error for parameters that do not go together."""
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.map is not None and self.budget is not None:
-            raise RankwiseError(
-                f"give one of map= (random features) and budget= (stored documents): found map={self.map!r:.40} and "
-                f"budget={self.budget!r:.40}"
-            )
+            raise self._wrong("budget", "None if map= is given: documents are stored or mapped to random features")
         if self.budget is None and self.kernel != "rbf":
-            raise RankwiseError(
-                f"map= draws random features of the rbf kernel: give budget= for kernel={self.kernel!r}"
-            )
-        if self.budget is not None:
-            checks.as_whole(self.budget, "budget", 1, _MOST_STORED)
-        checks.refuse_unless_one_of(self.removal, "removal", ("oldest", "smallest"))
-        checks.refuse_unless_one_of(self.update, "update", ("slam", "max_pair"))
-        if self.update == "max_pair" and (self.margin != 0 or self.weights is not None):
-            raise RankwiseError("margin and weights are those of update='slam': leave them out for 'max_pair'")
+            raise self._wrong("budget", f"an int for kernel={self.kernel!r}: random features exist for kernel='rbf'")
+        if self.update == "max_pair" and self.margin != 0:
+            raise self._wrong("margin", "0 for update='max_pair'")
+        if self.update == "max_pair" and self.weights is not None:
+            raise self._wrong("weights", "None for update='max_pair'")
+        self._resumed(1.0)
 
     def _config(self, queries: Queries | None) -> OnlineConfig:
         return self._resumed(self.eta)
 
     def _resumed(self, eta: float) -> OnlineConfig:
-        self._check()
         measure = self._measure()
         loss = MaxPair() if self.update == "max_pair" else SLAM.for_measure(measure, self.weights, self.margin)
         return OnlineConfig(loss=loss, measure=measure, eta=eta)

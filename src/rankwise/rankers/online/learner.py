@@ -11,13 +11,13 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import astuple, dataclass, fields, replace
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.parallel import threads
+from rankwise._parameters import Interval, PositiveFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -36,7 +36,7 @@ from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._fit_frame import fit_scope, refuse_unknown, warn_of_uneven_features
 from rankwise.rankers._record import begin_record
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, RoundLog, State, Tally
+from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, RoundLog, Scaling, State, Tally
 from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner, run_rounds
 
@@ -74,10 +74,10 @@ class OnlineLearner(Ranker):
         "its ledger and the bounds on it count unweighted losses; LossRanker takes them in batch"
     )
 
-    eta: Any = 1.0
-    epochs: int = 1
+    eta: PositiveFloat | Literal["theory"] = 1.0
+    epochs: Annotated[int, Interval(1, MOST_TIMES, closed="both")] = 1  # ledgers count mistakes per query up to there
     shuffle: bool = False
-    random_state: Any = 0
+    random_state: Seed = 0
 
     @abstractmethod
     def _config(self, queries: Queries | None) -> OnlineConfig:
@@ -97,10 +97,7 @@ class OnlineLearner(Ranker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         if validation is not None:
-            raise DataError(f"{self.name} does no model selection: leave out the validation set")
-        whole = isinstance(self.epochs, (int, np.integer)) and not isinstance(self.epochs, bool)
-        if not whole or not 1 <= self.epochs <= MOST_TIMES:  # the ledger counts mistakes per query up to there
-            raise RankwiseError(f"epochs is a whole number from 1 to {MOST_TIMES:,}: found {self.epochs!r}")
+            raise DataError(f"{self.name} does no model selection: omit the validation set")
         config = self._config(queries)
         self._warn_if_uneven(config, queries)
         random = checks.as_random(self.random_state)
@@ -160,7 +157,7 @@ class OnlineLearner(Ranker):
         However the same queries are divided into calls, the result has the same bits, which are also those of ``fit``.
         """
         refuse_unknown(f"{self.name}.partial_fit", unknown)
-        threads(self.n_jobs)
+        self._check_parameters()
         if hasattr(X, "as_training_queries"):  # a click log, which rounds on mistakes refuse by name
             X = X.as_training_queries(self)
         for block in self._blocks(X, y, group, qid):
@@ -221,7 +218,7 @@ class OnlineLearner(Ranker):
         elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
             yield from self._stream(X)
         else:
-            raise DataError(f"{self.name} needs labels: give y, or a Query or Queries that have them")
+            raise DataError(f"{self.name} requires labels: pass y, or a Query or Queries with labels")
 
     def _stream(self, lists: Iterable[Any]) -> Iterator[Queries]:
         """Blocks of queries from an iterator over queries, blocks of queries, or (X, y) pairs."""
@@ -291,7 +288,7 @@ class LinearOnlineLearner(OnlineLearner, LinearRanker):
     runs_on_parts = True
 
     averaging: Averaging = "none"
-    scale: Any = "none"
+    scale: Scaling = "none"
 
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[State, Ledger]:
         return State.fresh(self.n_features_in_), Ledger(config)
@@ -328,14 +325,14 @@ def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
     """(X, y, weight, names) of a query or of a pair of arrays."""
     if isinstance(item, Query):
         if item.y is None:
-            raise DataError(f"query {item.qid!r} has no labels, which learning needs")
+            raise DataError(f"query {item.qid!r} has no labels, but learning requires them")
         if item.document_weight is not None:
-            raise DataError(f"query {item.qid!r} has document weights, and rounds take none")
+            raise DataError(f"query {item.qid!r} has document weights, which rounds do not take")
         return item.X, item.y, item.weight, item.feature_names
     if isinstance(item, (tuple, list)) and len(item) == 2:
         names = getattr(item[0], "columns", None)  # a data frame names its features
         return checks.as_features(item[0]), item[1], 1.0, None if names is None else tuple(map(str, names))
-    raise DataError(f"a stream holds queries or pairs (X, y): found {type(item).__name__}")
+    raise DataError(f"a stream must hold queries or pairs (X, y), got {type(item).__name__}")
 
 
 def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -> Queries:
@@ -343,7 +340,8 @@ def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -
     widths = {one[0].shape[1] for one in lists}
     if len(widths) > 1:
         raise DataError(
-            f"all queries of a stream have the same features: found {' and '.join(map(str, sorted(widths)))}"
+            "all queries of a stream must have the same number of features, got "
+            f"{' and '.join(map(str, sorted(widths)))}"
         )
     X = checks.as_features(lists[0][0] if len(lists) == 1 else np.concatenate([one[0] for one in lists]))
     names = checks.as_names(lists[0][3], X.shape[1])
@@ -361,23 +359,26 @@ def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -
 
 def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
     """max_norm / (G1 R sqrt(n)), the step of online gradient descent that minimises its regret bound."""
-    if ranker.max_norm is None or not ranker.max_norm > 0:
+    if ranker.max_norm is None:
         raise RankwiseError(
-            "eta='theory' is max_norm / (G1 R sqrt(n)): give max_norm=, the norm of the weights to compare with"
+            "eta='theory' is max_norm / (G1 R sqrt(n)): pass max_norm=, the norm of the weights to compare with"
         )
     if ranker.scale != "none":
-        raise RankwiseError("eta='theory' needs the radius of the features as they are learned from: use scale='none'")
+        raise RankwiseError("eta='theory' requires scale='none', because R is the radius of the raw features")
     radius, rounds, longest = ranker.row_radius, ranker.horizon, 2
     if queries is not None:
         radius = radius_of(queries) if radius is None else radius
         rounds = ranker.epochs * len(queries) if rounds is None else rounds
         longest = int(queries.sizes.max(initial=2))
     if radius is None or rounds is None:
-        raise RankwiseError("eta='theory' in a stream needs row_radius= and horizon=, which are not known in advance")
+        raise RankwiseError(
+            "eta='theory' in a stream requires row_radius= and horizon=, which a stream does not tell in advance"
+        )
     steepest = loss.lipschitz_l1(longest)
     if not (radius > 0 and rounds > 0 and 0 < steepest < math.inf):
         raise RankwiseError(
-            f"eta='theory' is max_norm / (G1 R sqrt(n)): found G1 = {steepest:g}, R = {radius:g} and n = {rounds:,}"
+            "eta='theory' is max_norm / (G1 R sqrt(n)), which requires positive and finite values, "
+            f"got G1 = {steepest:g}, R = {radius:g} and n = {rounds:,}"
         )
     return float(ranker.max_norm / (steepest * radius * math.sqrt(rounds)))
 

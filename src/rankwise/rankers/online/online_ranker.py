@@ -3,14 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
-from rankwise.errors import RankwiseError
+from rankwise._parameters import PositiveFloat, PositiveInt
 from rankwise.losses._base import Loss
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
 from rankwise.queries.queries import Queries
+from rankwise.rankers._parameters import AnyLoss, AnyMeasure
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, Update
 
@@ -84,15 +85,22 @@ class OnlineRanker(LinearOnlineLearner):
 
     name = "OnlineRanker"
 
-    loss: Loss | None = field(default=None, kw_only=False)
-    measure: Any = field(default="nDCG@10", kw_only=True)
+    loss: AnyLoss | None = field(default=None, kw_only=False)
+    measure: AnyMeasure = field(default="nDCG@10", kw_only=True)
     update: Update = "always"
     step: Step = "sqrt"
     projection: Ball = "none"
-    max_norm: float | None = None
+    max_norm: PositiveFloat | None = None
     averaging: Averaging = "uniform"
-    row_radius: float | None = None
-    horizon: int | None = None
+    row_radius: PositiveFloat | None = None
+    horizon: PositiveInt | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self._loss().noisy:  # the noise of a document depends on its place in the whole set
+            raise self._wrong("loss", "a loss without noise, because a stream has no fixed places of documents")
+        if self.projection != "none" and self.max_norm is None:
+            raise self._wrong("max_norm", f"a positive float for projection={self.projection!r}")
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -111,13 +119,6 @@ class OnlineRanker(LinearOnlineLearner):
         return self._resumed(theory_step(self, self._loss(), queries))
 
     def _resumed(self, eta: float) -> OnlineConfig:
-        if not isinstance(self._loss(), Loss):
-            raise RankwiseError(f"loss is one of rankwise.losses: found {self.loss!r:.60}")
-        if self._loss().noisy:
-            raise RankwiseError(
-                f"{self._loss().name} draws noise by the place of a document in its set, which a stream does not have: "
-                "give OnlineRanker a loss without noise"
-            )
         return OnlineConfig(
             loss=self._loss(),
             measure=self._measure(),

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from rankwise._kernels.radius import largest_radius
+from rankwise._parameters import NonNegativeFloat
 from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists
@@ -92,7 +93,7 @@ class SLAMPerceptron(LinearOnlineLearner):
 
     name = "SLAMPerceptron"
 
-    margin: float = 0.0
+    margin: NonNegativeFloat = 0.0
     weights: str | None = None
 
     @classmethod
@@ -103,14 +104,18 @@ class SLAMPerceptron(LinearOnlineLearner):
             cls("nDCG", weights="ndcg_003", scale="standard", averaging="suffix"),
         )
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.eta == "theory" and self.margin == 0:
+            raise self._wrong("eta", "a positive float for margin=0: the scale-free perceptron has no step to choose")
+        SLAM.for_measure(self._measure(), self.weights, self.margin)
+
     def _config(self, queries: Queries | None) -> OnlineConfig:
         if self.eta != "theory":
             return self._resumed(self.eta)
-        if self.margin == 0:
-            raise RankwiseError("the scale-free perceptron (margin=0) has no step to choose: leave out eta='theory'")
         if queries is None or self.scale != "none":
             raise RankwiseError(
-                "eta='theory' is worked out from all lists before the first round: it needs fit and scale='none'"
+                "eta='theory' is computed from all queries before the first round, which requires fit and scale='none'"
             )
         return self._resumed(_quarter_step(self._resumed(1.0), queries))
 
@@ -188,5 +193,5 @@ def _quarter_step(config: OnlineConfig, queries: Queries) -> float:
         v = v * np.repeat(queries.weight, queries.sizes)
     kappa = WeightFacts.of(v, queries.start).kappa
     if radius == 0 or kappa == 0:
-        raise RankwiseError("eta='theory' is 1/(4 R^2 kappa), and these lists have nothing to learn: R or kappa is 0")
+        raise RankwiseError("eta='theory' is 1/(4 R^2 kappa), and these queries have nothing to learn: R or kappa is 0")
     return 1 / (4 * radius**2 * kappa)

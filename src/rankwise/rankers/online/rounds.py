@@ -67,7 +67,7 @@ class OnlineRounds:
 
     def __init__(self, model: LinearOnlineLearner) -> None:
         if not isinstance(model, LinearOnlineLearner):
-            raise DataError(f"rounds are prepared for a linear online ranker: found {type(model).__name__}")
+            raise DataError(f"OnlineRounds requires a linear online ranker, got {type(model).__name__}")
         self._model = model
         self._one: SingleRounds | None = None
         self._began: State | None = None
@@ -149,7 +149,7 @@ class OnlineRounds:
         """
         if getattr(self._model, "state_", None) is not self._began:
             raise RankwiseError(
-                f"this {self._model.name} has learned outside of its OnlineRounds: give lists to one of them alone"
+                f"this {self._model.name} has learned outside of its OnlineRounds: pass queries to only one of them"
             )
         if self._one is not None and self._one.rounds:
             self._model._continue(*self._one.finished())

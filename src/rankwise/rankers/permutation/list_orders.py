@@ -61,13 +61,11 @@ class ListOrders:
     n_jobs: int | None
 
     def __post_init__(self) -> None:
-        if self.map not in ("pairs", "relevant"):
-            raise RankwiseError(f"map is 'pairs' or 'relevant': found {self.map!r}")
         # the map "relevant" needs a measure that looks at all positions, and at one kind of relevant documents
         if self.by_class and not (self.edges.all() and len(np.unique(np.append(self.value, 0.0))) <= 2):
             raise RankwiseError(
-                "map='relevant' compares relevant with other documents on whole lists, as AP does: found "
-                f"{self.measure} on these labels; map='pairs' takes it"
+                "map='relevant' requires a measure of all positions and of binary relevance, such as AP, got "
+                f"{self.measure} on these labels: use map='pairs'"
             )
 
     @cached_property
@@ -175,7 +173,7 @@ class ListOrders:
         ends = np.concatenate([[0], np.cumsum(queries.sizes[lists])])
         parallel.map_chunks(part, list(parallel.query_chunks(ends)), self.n_jobs)
         if not np.isfinite(vectors).all():
-            raise RankwiseError("features are so large that orders of documents have no finite scores: scale them")
+            raise RankwiseError("the scores of orders of documents are not finite: scale the features")
         return vectors
 
     def _ordered_rows(self, orders: Numbers) -> Numbers:
@@ -226,5 +224,5 @@ def position_edges(measure: Measure, longest: int) -> Edges:
     if isinstance(measure, MeanNDCG):
         return np.asarray(measure.table(longest) > 0)  # NDCG@1, NDCG@2, ... are all at their best
     raise MeasureError(
-        f"permutations can be compared for nDCG, MeanNDCG, AP, P, R, RR, WTA, ERR, RBP and Pairs: found {measure.title}"
+        f"permutations can be compared by nDCG, MeanNDCG, AP, P, R, RR, WTA, ERR, RBP and Pairs, got {measure.title}"
     )

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.dot_products import linear_scores
+from rankwise._parameters import OpenFraction, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.scope import TRAINING
-from rankwise.queries import checks
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_frame import as_grid
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
     mean_measure,
@@ -33,7 +32,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import AnyMeasure, PositiveAlphas, SelectionParameters, as_grid
 from rankwise.rankers.certificate.objective import gap_bound
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
@@ -146,13 +145,13 @@ class PermuRank(SelectionParameters, LinearRanker):
     name = "PermuRank"
     takes_validation = True
 
-    measure: Any = field(default="AP", kw_only=False)
-    alpha: float | Sequence[float] | None = None
+    measure: AnyMeasure = field(default="AP", kw_only=False)
+    alpha: PositiveAlphas = None
     map: Map = "pairs"
     hinge: Literal["sum", "max"] = "sum"
-    rounds: int = 50
+    rounds: PositiveInt = 50
     stop: Literal["last", "best"] = "best"
-    tolerance: float = 0.001
+    tolerance: OpenFraction = 0.001
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -163,7 +162,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         )
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        alphas = self._checked()
+        alphas = as_grid(self.alpha, ALPHAS)
         parts = []
         if validation is None and (len(alphas) > 1 or self.stop == "best"):
             parts = parts_of(queries, self.folds, self.random_state)
@@ -220,7 +219,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         coef = found.w * orders.factor
         scores = linear_scores(orders.queries.X, coef, self.n_jobs)
         if not np.isfinite(scores).all():
-            raise RankwiseError("features are so large that documents have no finite scores: scale them")
+            raise RankwiseError("the scores of documents are not finite: scale the features")
         perfect, imperfect = orders.extend(sets, scores)
         return PermutationRound(
             w=found.w,
@@ -272,17 +271,6 @@ class PermuRank(SelectionParameters, LinearRanker):
         self._path_ = {"alpha": np.array(alphas), self._measure().title: np.array(kept)}
         self.coef_ = run.rounds[place].w * factor
         return True
-
-    def _checked(self) -> tuple[float, ...]:
-        """The alphas, after all parameters were checked."""
-        if self.stop not in ("last", "best"):
-            raise RankwiseError(f"stop is 'last' or 'best': found {self.stop!r}")
-        if self.hinge not in ("sum", "max"):
-            raise RankwiseError(f"hinge is 'sum' or 'max': found {self.hinge!r}")
-        checks.as_whole(self.rounds, "rounds", 1)
-        if not checks.is_number(self.tolerance) or not 0 < self.tolerance < 1:
-            raise RankwiseError(f"tolerance is a number between 0 and 1: found {self.tolerance!r}")
-        return as_grid(self.alpha, ALPHAS, "alpha", positive=True)
 
     def _own_bounds(self) -> Sequence[Bound]:
         place, title = self.round_ - 1, self._measure().title

@@ -9,12 +9,13 @@ same planes.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.dot_products import linear_scores
+from rankwise._parameters import OpenFraction
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -26,11 +27,9 @@ from rankwise.measures._base import Measure
 from rankwise.measures.ap import AP
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
-from rankwise.queries import checks
 from rankwise.queries.chunks import row_blocks, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
     best_alpha,
     mean_over_folds,
@@ -40,7 +39,15 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import (
+    AnyLoss,
+    AnyMeasure,
+    PositiveAlphas,
+    SelectionParameters,
+    Weights,
+    as_grid,
+    raw_weights,
+)
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
@@ -126,11 +133,11 @@ class TwoStage(SelectionParameters, LinearRanker):
     name = "TwoStage"
     takes_validation = True
 
-    measure: Any = field(default="AP", kw_only=False)
-    first: Any = "adarank"
-    second: Loss | None = None
-    alpha: float | Sequence[float] | None = None
-    tolerance: float = 0.0001
+    measure: AnyMeasure = field(default="AP", kw_only=False)
+    first: Literal["adarank", "smoothrank", "ridge"] | Weights = "adarank"
+    second: AnyLoss | None = None
+    alpha: PositiveAlphas = None
+    tolerance: OpenFraction = 0.0001
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -138,9 +145,7 @@ class TwoStage(SelectionParameters, LinearRanker):
         return cls("AP", alpha=0.1), cls("nDCG@3", first="ridge", alpha=(0.01, 1.0), folds=2)
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        alphas = sorted(set(as_grid(self.alpha, ALPHAS, "alpha", positive=True)), reverse=True)
-        if not checks.is_number(self.tolerance) or not 0 < self.tolerance < 1:
-            raise RankwiseError(f"tolerance is a number between 0 and 1: found {self.tolerance!r}")
+        alphas = sorted(set(as_grid(self.alpha, ALPHAS)), reverse=True)
         loss = self._second_loss()
         parts = []
         if validation is None and len(alphas) > 1:
@@ -169,13 +174,14 @@ class TwoStage(SelectionParameters, LinearRanker):
                     done.append(_Solved(found, self._worth(queries, coef), self._worth(validation, coef)))
         self._take(done, alphas, judged, first, factor)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self._second_loss().convex:
+            raise self._wrong("second", "a convex loss, such as SVMMapHinge()")
+
     def _second_loss(self) -> Loss:
         """phi."""
-        if self.second is None:
-            return bound_of(self._measure())
-        if not isinstance(self.second, Loss) or not self.second.convex:
-            raise RankwiseError(f"second is a convex loss, such as SVMMapHinge(): found {self.second!r:.60}")
-        return self.second
+        return bound_of(self._measure()) if self.second is None else self.second
 
     def _first_stage(self, queries: Queries, validation: Queries | None, factor: Vector, loss: Loss) -> "_FirstStage":
         """The first ranker's weights on these queries, their best length, and the bundle of the second stage."""
@@ -185,7 +191,7 @@ class TwoStage(SelectionParameters, LinearRanker):
         bound = MeanBound.of(loss, self._measure(), queries, factor, self.n_jobs)
         scores = linear_scores(queries.X, w * factor, self.n_jobs)
         if not (np.isfinite(w).all() and np.isfinite(scores).all()):
-            raise DataError("the first stage gives documents no finite scores on these features: scale them")
+            raise DataError("the scores of the first stage are not finite: scale the features")
         # the search for the length begins where the scores of the queries that count spread by 1
         counted = [scores[rows] for rows in row_blocks(queries)]
         length = bound.best_along(w, float(np.concatenate(counted).std()) if counted else 0.0)
@@ -195,15 +201,13 @@ class TwoStage(SelectionParameters, LinearRanker):
     def _first_weights(self, queries: Queries, validation: Queries | None) -> Vector:
         given = self.first
         if isinstance(given, str):
-            if given not in _FIRST:
-                raise RankwiseError(f"first is one of {', '.join(map(repr, _FIRST))}, or weights: found {given!r:.40}")
             kind = cast("Callable[..., LinearRanker]", registered()[_FIRST[given]])
             ranker = kind(self.measure, scale=self.scale, n_jobs=self.n_jobs)
             alike = {"random_state": self.random_state, "folds": self.folds}
             alike["refit"] = "train"  # what is learned from the validation set could not be judged by it
             ranker.set_params(**{name: value for name, value in alike.items() if name in ranker.get_params()})
             return ranker.fit(queries, validation=validation).coef_
-        return raw_weights(given, queries.n_features, "first", "a name, a fitted linear ranker or a vector").copy()
+        return raw_weights(given, queries.n_features, "first").copy()
 
     def _worth(self, queries: Queries | None, coef: Vector) -> float:
         return measure_of_weights(queries, coef, self._measure(), self.n_jobs)
@@ -283,7 +287,7 @@ def bound_of(measure: Measure) -> Loss:
     if isinstance(measure, NDCG):
         return NDCGHinge(k=measure.cutoff, gain=measure.gain, discount=measure.discount, normalised=True)
     raise RankwiseError(
-        f"the second stage knows bounds for AP and nDCG: found {measure.title}; give second= a convex loss"
+        f"the second stage has bounds for AP and nDCG, got {measure.title}: pass a convex loss as second="
     )
 
 

@@ -37,8 +37,8 @@ from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import EachChunk, QuerySource
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._fit_frame import as_numbers, raw_weights
 from rankwise.rankers._model_selection import measure_of_weights
+from rankwise.rankers._parameters import as_grid, raw_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend, within
 
 Vector = NDArray[np.float64]
@@ -437,7 +437,6 @@ def _side_by_side(
 
 # the stages of the paper, in squared units of scores that regress on gains
 SIGMAS = tuple(2.0**power for power in range(6, -7, -1))
-_STARTS = "'ridge', 'ranksvm', a fitted linear ranker or a vector"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -468,15 +467,13 @@ class Beginnings:
         """The start from a name (fitted on these queries), a fitted linear ranker, or weights on raw features."""
         unit: float | None = None
         if isinstance(given, str):
-            if given not in self.named:
-                raise RankwiseError(f"start is {_STARTS}: found {given!r}")
             unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
             given = self.named[given].fit(queries, validation=validation)
-        raw = raw_weights(given, queries.n_features, "start", _STARTS)
+        raw = raw_weights(given, queries.n_features, "start")
         w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
         if not w.any() and something_to_learn(queries):
             raise RankwiseError(
-                "the start is 0 everywhere, where the gradient of a smoothed measure is 0: give another start"
+                "the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there"
             )
         if self.sigmas is not None:
             return Start(w, self.sigmas)
@@ -489,8 +486,6 @@ def as_starts(given: Any) -> list[Any]:
     """One start or several."""
     if not isinstance(given, list) or (given and all(isinstance(one, (int, float, np.number)) for one in given)):
         return [given]
-    if not given:
-        raise RankwiseError(f"start is {_STARTS}, or a list of such: found []")
     return given
 
 
@@ -498,26 +493,19 @@ def as_sigmas(given: Sequence[float] | None) -> tuple[float, ...] | None:
     """Positive, decreasing widths; None stays None."""
     if given is None:
         return None
-    sigmas = as_numbers(given)
-    if not sigmas or not all(0 < sigma < np.inf for sigma in sigmas) or tuple(sorted(sigmas, reverse=True)) != sigmas:
-        raise RankwiseError(f"sigmas are positive numbers in decreasing order: found {given!r:.60}")
-    return sigmas
+    return as_grid(given, ())
 
 
 def as_bounds(sign: Mapping[Any, int] | None, queries: QuerySource) -> Bounds | None:
     """Bounds on single weights from signs by the name or number of a feature."""
     if not sign:
         return None
-    if not isinstance(sign, Mapping):
-        raise RankwiseError(f"sign gives +1 or -1 by the name or number of a feature: found {sign!r:.60}")
     names = queries.feature_names
     bounds: Bounds = [(None, None)] * queries.n_features
     for feature, one in sign.items():
         place = names.index(feature) if names is not None and feature in names else feature
         if not isinstance(place, (int, np.integer)) or not 0 <= place < queries.n_features:
-            raise DataError(f"sign names the feature {feature!r}, which is not among those of these queries")
-        if one not in (1, -1):
-            raise RankwiseError(f"the sign of feature {feature!r} is +1 or -1: found {one!r}")
+            raise DataError(f"sign must name features of the training queries, got {feature!r}")
         bounds[int(place)] = (0.0, None) if one > 0 else (None, 0.0)
     return bounds
 

@@ -9,11 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import Check, NonNegativeFloat, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
@@ -23,7 +24,6 @@ from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._fit_frame import as_grid, raw_weights
 from rankwise.rankers._model_selection import (
     MANY,
     PooledSelection,
@@ -36,7 +36,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import SelectionParameters
+from rankwise.rankers._parameters import Alphas, AnyMeasure, SelectionParameters, Signs, as_grid, is_vector, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.committee import CommitteeProblems
 from rankwise.rankers.linear.ridge import read_coef
@@ -67,6 +67,16 @@ ALPHAS = tuple(10.0**power for power in range(-6, 4))
 # evaluations of one stage, for an estimate of what a fit will cost
 _USUAL_STEPS = 12
 RIDGE_ALPHAS = tuple(10.0**power for power in range(-2, 6))
+
+
+def _is_start(value: Any) -> bool:
+    starts = as_starts(value)
+    return bool(starts) and all(
+        start in ("ridge", "ranksvm") if isinstance(start, str) else is_vector(start) for start in starts
+    )
+
+
+Start = Annotated[Any, Check("'ridge', 'ranksvm', a fitted linear ranker, a vector, a list of such", _is_start)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -166,17 +176,17 @@ class SmoothRank(SelectionParameters, LinearRanker):
     takes_validation = True
     before: ClassVar[Mapping[str, Any]] = {"protocol": "paper", "refit": "train"}
 
-    measure: Any = field(default="nDCG@50", kw_only=False)
+    measure: AnyMeasure = field(default="nDCG@50", kw_only=False)
     protocol: Literal["committee", "paper"] = "committee"
-    alpha: float | Sequence[float] | None = None
-    start: Any = None
-    sigmas: Sequence[float] | None = None
+    alpha: Alphas = None
+    start: Start | None = None
+    sigmas: Sequence[PositiveFloat] | None = None
     smoothing: Literal["sigmoid", "indicator"] = "sigmoid"
     solver: Solver | None = None
-    steps: int = 50
-    tolerance: float | None = None
+    steps: PositiveInt = 50
+    tolerance: NonNegativeFloat | None = None
     stop: Literal["last", "best"] = "last"
-    sign: Mapping[Any, int] | None = None
+    sign: Signs | None = None
     warm_start: bool = False
     refit: Refit = "all"
 
@@ -201,7 +211,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     def _expected_passes(self, queries: QuerySource) -> Any:
         loss, sigmas = smoothed(self._measure(), self.smoothing), self._widths()
-        alphas = as_grid(self.alpha, REFINEMENT_ALPHAS, "alpha")
+        alphas = as_grid(self.alpha, REFINEMENT_ALPHAS)
         trials = 1 if len(queries.counted) > MANY else self.folds
         stages = (trials + 1) * len(set(alphas)) * len(sigmas)
         arguments = (np.zeros(queries.n_features), loss.at_sigma(sigmas[0]))
@@ -222,10 +232,6 @@ class SmoothRank(SelectionParameters, LinearRanker):
         return self.refit == "all" and self.protocol == "committee"
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        if self.protocol not in ("committee", "paper"):
-            raise RankwiseError(f"protocol is 'committee' or 'paper': found {self.protocol!r:.60}")
-        if self.stop not in ("last", "best"):
-            raise RankwiseError(f"stop is 'last' or 'best': found {self.stop!r}")
         self.refined_ = True
         if self.protocol == "committee":
             self._fit_from_committee(queries, validation)
@@ -235,8 +241,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- from the committee
 
     def _fit_from_committee(self, queries: Queries, validation: Queries | None) -> None:
-        self._refuse_what_is_the_paper_s()
-        alphas, sigmas = as_grid(self.alpha, REFINEMENT_ALPHAS, "alpha"), self._widths()
+        alphas, sigmas = as_grid(self.alpha, REFINEMENT_ALPHAS), self._widths()
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         stages = (len(selection.trials) + 1) * len(set(alphas)) * len(sigmas)
         with progress("annealing", stages) if self.verbose else nullcontext() as bar:
@@ -267,30 +272,15 @@ class SmoothRank(SelectionParameters, LinearRanker):
                     refined = refiner.path_without(None, stronger, self.n_jobs)[-1]
         self._hold(start, refined, refiner, choice)
 
-    def _refuse_what_is_the_paper_s(self) -> None:
-        """Raise an error for settings that mean something in the paper's protocol alone."""
-        given = as_starts(self.start)
-        several = len(given) > 1 or isinstance(given[0], str)
-        for wrong, what in (
-            (self.stop != "last", f"stop={self.stop!r}"),
-            (bool(self.sign), "sign="),
-            (several, f"start={self.start!r:.60}"),
-        ):
-            if wrong:
-                raise RankwiseError(
-                    f"SmoothRank: {what} needs protocol='paper'; the protocol 'committee' starts at its committee, a "
-                    "fitted linear ranker or a vector, and keeps the last stage"
-                )
-
     def _given_start(self, queries: Queries) -> Vector | None:
         """The weights that the user gave, or those of an earlier fit; None for the committee's."""
         given = self.coef_ if self.warm_start and hasattr(self, "coef_") else self.start
         if given is None:
             return None
-        raw = raw_weights(given, queries.n_features, "start", "a fitted linear ranker or a vector")
+        raw = raw_weights(given, queries.n_features, "start")
         if not raw.any() and something_to_learn(queries):
             raise RankwiseError(
-                "the start is 0 everywhere, where the gradient of a smoothed measure is 0: give another start"
+                "the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there"
             )
         return raw
 
@@ -331,7 +321,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     def _fit_paper(self, queries: Queries, validation: Queries | None) -> None:
         start = "ridge" if self.start is None else self.start
         given = [self.coef_] if self.warm_start and hasattr(self, "coef_") else as_starts(start)
-        alphas = as_grid(self.alpha, ALPHAS, "alpha")
+        alphas = as_grid(self.alpha, ALPHAS)
         tried = len(given) * len(alphas)
         parts = []
         if validation is None and (tried > 1 or self.stop == "best"):
