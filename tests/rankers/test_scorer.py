@@ -93,7 +93,7 @@ def test_finite_features_that_are_too_large_are_left_to_predict():
     [
         (np.ones((3, 4)), "SLAMPerceptron was fitted on 5 features, got 4"),
         (np.ones(5), "two dimensions"),
-        (np.array([["a"] * 5]), "X holds numbers"),
+        (np.array([["a"] * 5]), "X must hold numbers, got type <U1"),
     ],
 )
 def test_a_wrong_shape_is_one_sentence(wrong, sentence):

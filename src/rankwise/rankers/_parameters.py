@@ -56,7 +56,7 @@ def is_vector(value: Any) -> bool:
 
     if isinstance(value, BaseEstimator) and not hasattr(value, "coef_"):
         raise RankwiseError(
-            f"{type(value).__name__} has no coef_; scikit-learn's clone drops what a ranker has learned: pass its coef_"
+            f"this {type(value).__name__} has no coef_, which scikit-learn's clone drops: pass the coef_ itself"
         )
     try:
         array = np.asarray(getattr(value, "coef_", value))
@@ -86,7 +86,7 @@ def as_grid(given: float | Sequence[float] | None, usual: Sequence[float]) -> tu
 
 AnyMeasure = Annotated[Any, Check("a measure or its name, such as 'nDCG@10'", lambda value: bool(trainable(value)))]
 AnyLoss = Annotated[Loss, Check("a loss of rankwise.losses", lambda value: isinstance(value, Loss))]
-Weights = Annotated[Any, Check("a fitted linear ranker or a vector with one finite weight per feature", is_vector)]
+Weights = Annotated[Any, Check("a fitted linear ranker or a vector of finite weights", is_vector)]
 Signs = Annotated[
     Mapping[Any, int],
     Check(

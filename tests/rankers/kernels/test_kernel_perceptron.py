@@ -170,7 +170,7 @@ def test_certificates_name_the_space():
     ("given", "found"),
     [
         ({"map": 16, "budget": 5}, "'budget' parameter of"),
-        ({"map": 15}, "n_features is even"),
+        ({"map": 15}, "n_features must be even, for pairs of a cosine and a sine, got 15"),
         ({"map": 16, "kernel": "poly"}, "'budget' parameter of"),
         ({"budget": 0}, "'budget' parameter of"),
         ({"budget": 2.5}, "'budget' parameter of"),

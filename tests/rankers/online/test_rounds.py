@@ -101,8 +101,16 @@ def test_a_certificate_knows_the_lists_of_prepared_rounds():
     [
         (np.full((2, 3), np.nan), np.zeros(2), "X is nan at row 0"),
         (np.full((2, 3), np.inf), np.zeros(2), "X is inf at row 0"),
-        (np.ones((2, 3)), np.array([-1.0, 0.0]), "labels are 0 or more"),
-        (np.ones((2, 3)), np.array([np.nan, 0.0]), "labels are finite"),
+        (
+            np.ones((2, 3)),
+            np.array([-1.0, 0.0]),
+            "labels must be 0 or more, got -1 at row 0: leave unjudged documents out",
+        ),
+        (
+            np.ones((2, 3)),
+            np.array([np.nan, 0.0]),
+            "labels must be finite, got nan at row 0: leave unjudged documents out",
+        ),
         (np.ones((2, 4)), np.zeros(2), "was fitted on 3 features, got 4"),
         (np.ones((2, 3)), np.zeros(3), "one number per row"),
         (np.ones((2, 3)), None, "SLAMPerceptron requires labels: pass y, or a Query or Queries with labels"),

@@ -190,7 +190,10 @@ def test_missing_values_of_a_stream_follow_the_policy():
         (["a list"], "queries or pairs"),
         ([(np.ones((2, 3)), [0, 1, 2])], "one number per row"),
         ([Query(np.ones((2, 3)), None, "q7", None, 1.0, None)], "'q7' has no labels"),
-        ([Queries.from_arrays(np.ones((2, 3)), group=[2])], "labels are needed"),
+        (
+            [Queries.from_arrays(np.ones((2, 3)), group=[2])],
+            r"these queries have no labels, which are required here: use with_labels\(y\)",
+        ),
         (np.ones((2, 3)), "SLAMPerceptron requires labels: pass y, or a Query or Queries with labels"),
         (7, "SLAMPerceptron requires labels: pass y, or a Query or Queries with labels"),
     ],

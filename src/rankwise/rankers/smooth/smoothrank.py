@@ -231,6 +231,20 @@ class SmoothRank(SelectionParameters, LinearRanker):
         """Whether the final fit learns from the validation set: with ``refit="all"``, in the committee's protocol."""
         return self.refit == "all" and self.protocol == "committee"
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        smoothed(self._measure(), self.smoothing)  # raises for a measure without such a form
+        if self.sigmas is not None and sorted(self.sigmas, reverse=True) != list(self.sigmas):
+            raise self._wrong("sigmas", "a decreasing sequence")
+        if self.protocol == "paper":
+            return
+        if self.stop != "last":
+            raise self._wrong("stop", "'last' for protocol='committee'")
+        if self.sign:
+            raise self._wrong("sign", "None for protocol='committee'")
+        if isinstance(self.start, str) or len(as_starts(self.start)) > 1:
+            raise self._wrong("start", "None, a fitted linear ranker or a vector for protocol='committee'")
+
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         self.refined_ = True
         if self.protocol == "committee":
