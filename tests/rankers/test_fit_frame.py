@@ -65,7 +65,9 @@ def test_r8_weights_of_documents_are_used_or_refused_with_a_way_out(ranker):
     ones = np.ones(LISTS.n_documents)
     if ranker.takes_document_weights:
         clone(ranker).fit(LISTS, sample_weight=ones)
-        assert "document_weight must hold one number per row" in refusal(clone(ranker).fit, LISTS, sample_weight=ones[1:])
+        assert "document_weight must hold one number per row" in refusal(
+            clone(ranker).fit, LISTS, sample_weight=ones[1:]
+        )
     else:
         for given in ((LISTS, ones), (LISTS.with_document_weight(ones), None)):
             sentence = refusal(clone(ranker).fit, given[0], sample_weight=given[1])

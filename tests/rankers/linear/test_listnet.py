@@ -368,7 +368,7 @@ def test_what_no_fit_would_have_written_is_refused(change, tmp_path):
     ("wrong", "sentence"),
     [
         ({"solver": "newton"}, "'solver' parameter of"),
-        ({"alpha": -1.0}, "'folds' parameter of"),
+        ({"alpha": -1.0}, "'alpha' parameter of"),
         ({"steps": 0}, "'steps' parameter of"),
         ({"steps": True}, "'steps' parameter of"),
         ({"tolerance": -1e-3}, "'tolerance' parameter of"),

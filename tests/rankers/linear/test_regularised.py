@@ -378,7 +378,7 @@ def test_the_strength_of_theory():
         ({"norm": -1.0}, "'norm' parameter of"),
         ({"row_radius": 0.1}, "row_radius=0.1 must hold for every query, got a query of radius"),
         ({"loss": "squared"}, "a loss of bounded slope"),
-        ({"prior_coef": "ridge"}, "'alpha' parameter of"),
+        ({"prior_coef": "ridge"}, "'prior_coef' parameter of"),
         ({"scale": "auto"}, "alpha='theory' requires scale='none', because row_radius= is that of raw"),
         ({"alpha": "practice"}, "'alpha' parameter of"),
     ],

@@ -247,7 +247,7 @@ def test_a_saved_model_has_the_same_history_and_path(tmp_path):
         ({"stop": "first"}, "'stop' parameter of"),
         ({"rounds": 0}, "'rounds' parameter of"),
         ({"tolerance": 0.0}, "'tolerance' parameter of"),
-        ({"alpha": 0.0}, "'folds' parameter of"),
+        ({"alpha": 0.0}, "'alpha' parameter of"),
         ({"alpha": -1.0}, "'alpha' parameter of"),
         ({"scale": "log"}, "'scale' parameter of"),
         ({"alpha": (0.1, 1.0), "folds": 1}, "'alpha' parameter of"),

@@ -213,7 +213,7 @@ def test_a_landscape_draws_itself_and_is_the_same_for_the_same_seed():
     [
         ({"measure": "ERR@10"}, "nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed"),
         ({"measure": "AP@10"}, "can be smoothed"),
-        ({"alpha": -1.0}, "'folds' parameter of"),
+        ({"alpha": -1.0}, "'alpha' parameter of"),
         ({"alpha": []}, "'alpha' parameter of"),
         ({"alpha": "weak"}, "'alpha' parameter of"),
         ({"sigmas": []}, "'sigmas' parameter of"),
