@@ -1,6 +1,6 @@
 """Curves for the pages on bounds: ``python3 run.py python -m experiments.bound_curves``.
 
-- docs/figures/printed_lambdas.png: what regularised minimisation may cost with the lambdas that the papers print;
+- docs/figures/printed_lambdas.png: what regularized minimization may cost with the lambdas that the papers print;
 - docs/figures/training_bounds.png: AdaRank's certificate in two forms, and the error of smoothing against sigma;
 - docs/figures/confidence_sequence.png: intervals that hold at all times, over one stream.
 """

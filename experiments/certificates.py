@@ -84,7 +84,7 @@ def on_future(certificate: Certificate) -> list[str]:
         f"{certificate.headline.terms['mean']:.3f}",
         f"**{certificate.headline.value:.3f}**",
         shown([row for row in about_measure if row.name == "Betting"]),
-        shown([row for row in about_measure if row.kind == "generalisation"]),
+        shown([row for row in about_measure if row.kind == "generalization"]),
         shown([row for row in certificate.rows if row.bounds.startswith("expected")], ".2g"),
     ]
 

@@ -3,7 +3,7 @@
 The five official folds, features as they come. Training and validation parts are learned from together, as the rankers
 do by default; test parts are scored once, and all test queries pooled. OHSUMED is measured as by the LETOR evaluator;
 for MQ2008 queries without a relevant document are left out of NDCG. Differences to ridge regression are tested by
-Fisher's randomisation over queries. Reads the folder that RANKWISE_DATA names; writes docs/committee_results.json and a
+Fisher's randomization over queries. Reads the folder that RANKWISE_DATA names; writes docs/committee_results.json and a
 table of docs/smoothrank.md. About a minute on two cores.
 """
 

@@ -111,7 +111,7 @@ class Truths:
 
     def on_future(self, row: Bound, measure: str) -> Mean:
         # bounds through a surrogate hold with tied documents in the worst order, which is more
-        ties = "pessimistic" if row.kind == "generalisation" else "expected"
+        ties = "pessimistic" if row.kind == "generalization" else "expected"
         return self.reference.mean(self._losses(measure, ties))
 
     def on_all_future(self, row: Bound, measure: str) -> Mean:
@@ -302,7 +302,7 @@ def label_of(row: Bound) -> str:
     kept = ", ".join(part for part in parts if part not in known and not part.startswith("assumes"))
     if row.bounds.endswith(ALL):
         return f"{kept}{ALL}"
-    if row.kind != "generalisation" or not kept.startswith("Uniform"):
+    if row.kind != "generalization" or not kept.startswith("Uniform"):
         return kept
     return f"{kept} ({'measure' if row.bounds.startswith('1 - ') else 'loss'})"
 

@@ -4,7 +4,7 @@ Figure 3 and the OHSUMED columns of Table 2 of the paper on SmoothRank. The prot
 SmoothRank and ridge regression as in experiments/smoothrank.py (trained and chosen at nDCG@50), all others as in
 experiments/direct.py (chosen at nDCG@10, or AP where the name says so). The five official folds, test parts scored
 once, all 106 test queries together, by the conventions of the official LETOR evaluator; differences to SmoothRank by
-Fisher's randomisation over queries, corrected by Holm for their number.
+Fisher's randomization over queries, corrected by Holm for their number.
 
 Reads the folder that RANKWISE_DATA names; writes docs/cutoffs.json and docs/figures/reproduction_cutoffs.png. Names of
 rankers after the module fit these alone, the others keep their lines; ``--redraw`` draws what is there. About four

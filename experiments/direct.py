@@ -170,7 +170,7 @@ def short_table(results: dict[str, Any]) -> str:
 
 
 def against_ridge(found: dict[str, Any], title: str) -> None:
-    """The difference of each to ridge regression, with p of the randomisation test (no correction)."""
+    """The difference of each to ridge regression, with p of the randomization test (no correction)."""
     for name, line in found.items():
         if name == BASELINE:
             line["test"] = ""

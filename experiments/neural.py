@@ -6,7 +6,7 @@ OHSUMED and MQ2008 and on generated queries of this kind, so its rows are somewh
 first that were tried, and none of some ten others was clearly ahead. The generated queries have labels that depend
 on three products of features and on noise, so that no weighted sum of features ranks them; three independent draws of
 each size, a validation part of a quarter of the size (20 at least), 500 test queries a draw. The real ones are the five
-official folds of OHSUMED and MQ2008, where a query without a relevant document counts 0. Paired randomisation tests
+official folds of OHSUMED and MQ2008, where a query without a relevant document counts 0. Paired randomization tests
 are against LightGBM, with Holm's correction. Reads the folder that RANKWISE_DATA names; writes
 docs/neural_results.json and the tables of docs/neural.md.
 """

@@ -35,7 +35,7 @@ def printed_lambda_2014(*, G: float, radius: float, n: int) -> float:
 
 
 def printed_lambda_2015(*, G: float, W: float, radius: float, n: int) -> float:
-    """sqrt(4 G^2 R^2 / (W^2/2 + 4 W^2/n)): the lambda of Theorem 18 of the generalisation bounds."""
+    """sqrt(4 G^2 R^2 / (W^2/2 + 4 W^2/n)): the lambda of Theorem 18 of the generalization bounds."""
     refuse_unless("printed_lambda_2015", above=0, G=G, W=W, radius=radius)
     refuse_unless("printed_lambda_2015", least=1, n=n)
     return math.sqrt(4 * (G * radius) ** 2 / (W**2 / 2 + 4 * W**2 / n))
@@ -56,7 +56,7 @@ def printed_theorem_1(*, risk: float, L2: float, W: float, radius: float, m: int
         preconditions=(INDEPENDENT,),
         status="as printed",
         source="Theorem 1 of SmoothRank",
-        kind="generalisation",
+        kind="generalization",
     )
 
 
@@ -72,8 +72,8 @@ def printed_corollary_8(*, G: float, W: float, radius: float, m: int, n: int, B:
         value=10 * a * root / math.sqrt(n) * math.log(6 * B * math.sqrt(n) / (5 * a * root)),
         terms={"G": G, "W": W, "radius": radius, "m": float(m), "n": float(n), "B": B, "a": a},
         status="as printed",
-        source="Corollary 8 of the generalisation bounds",
-        kind="generalisation",
+        source="Corollary 8 of the generalization bounds",
+        kind="generalization",
     )
 
 
@@ -95,8 +95,8 @@ def printed_corollary_11(*, G: float, W1: float, entry: float, d: int, m: int, n
         value=120 * math.sqrt(2) * a * root / math.sqrt(n) * math.log(inside) ** 2,
         terms={"G": G, "W1": W1, "entry": entry, "d": float(d), "m": float(m), "n": float(n), "B": B, "a": a},
         status="as printed",
-        source="Corollary 11 of the generalisation bounds",
-        kind="generalisation",
+        source="Corollary 11 of the generalization bounds",
+        kind="generalization",
     )
 
 
@@ -111,8 +111,8 @@ def printed_smooth_erm(*, L_star: float, D_0: float) -> Bound:
         terms={"L_star": L_star, "D_0": D_0},
         preconditions=(INDEPENDENT, Precondition("w minimises the sample's mean loss over the ball")),
         status="as printed",
-        source="appendix M.1 of the generalisation bounds",
-        kind="generalisation",
+        source="appendix M.1 of the generalization bounds",
+        kind="generalization",
     )
 
 

@@ -2,7 +2,7 @@
 
 The protocol, fixed before its result: the five official folds, each ranker by its name with the defaults that
 ``rankwise compare`` gives it, choices and early stopping on the validation part, test parts scored once, paired
-randomisation tests against ridge regression with Holm's correction. OHSUMED is measured by the conventions of the LETOR
+randomization tests against ridge regression with Holm's correction. OHSUMED is measured by the conventions of the LETOR
 evaluator, MQ2008 with a query without a relevant document counting 0. Reads the folder that RANKWISE_DATA names; writes
 docs/trees_results.json and the table of docs/choose_ranker.md.
 """

@@ -121,7 +121,7 @@ def compare(
     choose_by: "str | Measure | None" = None,
     grids: "Mapping[str, Grid] | None" = None,
     level: float = 0.95,
-    test: "Test" = "randomisation",
+    test: "Test" = "randomization",
     correction: "Correction" = "holm",
     resume: str | os.PathLike[str] | None = None,
     like: str | None = None,
@@ -169,7 +169,7 @@ def compare(
         none). What a ranker selects itself on the validation part needs no grid.
     level : float, default=0.95
         Confidence level of the intervals. A ranker is marked where its corrected p-value is at most 1 - level.
-    test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
+    test : {"randomization", "t", "wilcoxon", "sign"}, default="randomization"
         The paired test, see :func:`paired_test`.
     correction : {"holm", "bh", "none"}, default="holm"
         The correction for the number of tests, see :func:`correct`.

@@ -81,7 +81,7 @@ def test_plans_need_no_ranker(run):
         (["model.rankwise", "-m", "AP"], "leave out --measure"),
         (["model.rankwise", "--half-width", "0.1"], "plan queries that are not judged yet"),
         (["--difference", "0.1"], "needs sd"),
-        (["model.rankwise", "--delta", "2"], "delta is between 0 and 1"),
+        (["model.rankwise", "--delta", "2"], "delta must be between 0 and 1"),
     ],
 )
 def test_what_cannot_be_certified_is_one_sentence(files, run, monkeypatch, arguments, sentence):

@@ -52,7 +52,7 @@ def test_a_file_is_divided_and_the_table_says_what_compare_says(run, lists):
     assert said["results"] == json.loads(expected.to_json())["results"]
     assert "30 test queries in 3 folds" in out
     assert f"{expected.means['ada-rank']['AP']:.4f}" in out
-    assert "better and worse than RidgeRanker (paired randomisation test over queries, Holm's correction" in out
+    assert "better and worse than RidgeRanker (paired randomization test over queries, Holm's correction" in out
     assert "all results: found.json" in out
 
 

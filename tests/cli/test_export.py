@@ -91,7 +91,7 @@ def test_without_a_target_the_targets_are_listed(export, files):
         (["model.rankwise", "--to", "slor"], "no export is called 'slor': there are"),
         (["model.rankwise", "--to", "slor"], "did you mean 'solr'?"),
         (["none.rankwise", "--to", "c"], "does not exist"),
-        (["sample.csv", "--to", "c"], "is no model that rankwise reads"),
+        (["sample.csv", "--to", "c"], "is not a model that rankwise reads"),
         (["model.rankwise", "--to", "onnx"], "is no text"),
         (["model.rankwise", "--to", "rankwise"], "requires --out FILE"),
         (["model.rankwise", "--to", "c", "--shift", "much"], "--shift must be a number or 'sample'"),

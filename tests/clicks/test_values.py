@@ -326,7 +326,7 @@ def test_documents_that_were_never_shown_are_named_with_the_exploration_they_nee
     [
         ({"tau": 0.0}, "tau must be a float in"),
         ({"tau": ()}, "tau must be a float in"),
-        ({"tau": 0.1, "delta": 1.5}, "delta is between 0 and 1"),
+        ({"tau": 0.1, "delta": 1.5}, "delta must be between 0 and 1"),
         ({"tau": 0.1, "k": 9}, "k must be an int between 1 and 2"),
         ({"tau": 0.1, "over": "random"}, "over must be 'logged'"),
     ],

@@ -269,7 +269,7 @@ def test_a_target_that_is_none_is_refused_with_the_nearest():
         export(fitted("RidgeRanker"), "solr", shop="a")
     with pytest.raises(RankwiseError, match="takes no options"):
         export(fitted("RidgeRanker"), "python", shop="a")
-    with pytest.raises(RankwiseError, match="export takes a fitted ranker: found int"):
+    with pytest.raises(RankwiseError, match="export requires a fitted ranker, got int"):
         export(5, "solr")
 
 

@@ -100,7 +100,7 @@ def test_a_scaler_of_other_features_is_refused():
     scaler = rw.Scaler().fit(raw_lists().select_features(("age", "bm25")))
     with pytest.raises(DataError, match="the scaler has 2 features and RidgeRanker 5"):
         export(fitted("RidgeRanker"), "c", scaling=scaler)
-    with pytest.raises(RankwiseError, match="scaling is a fitted Scaler, or 'none'"):
+    with pytest.raises(RankwiseError, match="scaling must be a fitted Scaler or 'none'"):
         export(fitted("RidgeRanker"), "c", scaling="standard")
 
 
@@ -180,7 +180,7 @@ def test_a_constant_in_elasticsearch_is_part_of_a_normaliser():
 
 @pytest.mark.parametrize("shift", ["auto", None, True, float("nan"), float("inf")])
 def test_a_shift_that_is_none_is_refused(shift):
-    with pytest.raises(RankwiseError, match="shift is a number or 'sample'"):
+    with pytest.raises(RankwiseError, match="shift must be a number or 'sample'"):
         export(fitted("RidgeRanker"), "solr", shift=shift)
 
 

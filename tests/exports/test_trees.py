@@ -288,7 +288,7 @@ def test_elasticsearch_writes_a_dump_of_xgboost_by_names():
             export(model, "elasticsearch", form=form)
     with pytest.raises(RankwiseError, match="'trees' for trees"):
         export(model, "ranklib", form="rankboost")
-    with pytest.raises(RankwiseError, match="sums is 'float64' or 'float32'"):
+    with pytest.raises(RankwiseError, match="sums must be 'float64' or 'float32'"):
         export(model, "onnx", sums="double")
 
 

@@ -35,7 +35,7 @@ def test_requests_make_the_store_the_set_and_the_model_in_this_order(model, engi
     assert [one["path"] for one in done.to_dict()["requests"]] == [one.path for one in done.requests]
     assert rw.export(model, engine, called="shop").requests[1].path == "/_ltr/_featureset/shop"
     assert rw.export(model, "ranklib").requests == ()
-    with pytest.raises(RankwiseError, match="featureset is the name of a feature set: found ''"):
+    with pytest.raises(RankwiseError, match="featureset must be the name of a feature set, got ''"):
         rw.export(model, engine, featureset="")
 
 

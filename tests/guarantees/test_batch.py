@@ -137,10 +137,10 @@ def test_no_term_of_regularised_minimisation_can_be_left_out():
     misled = rerm(W=1e-9, n=1, **known)
     risk = np.abs(grid) / 2 + (np.abs(grid - 1) + np.abs(grid + 1)) / 4
     learned = [(lambda_ / 2 * grid**2 + np.abs(grid - z)).argmin() for z in (0, 0, 1, -1)]
-    assert misled.terms["regularisation"] < 1e-9 < risk[learned].mean() - risk.min() <= misled.value
+    assert misled.terms["regularization"] < 1e-9 < risk[learned].mean() - risk.min() <= misled.value
     # the solver stopped early, at w = 0.1: f = abs(w), and w* = 0
     stopped = rerm(W=1e-9, n=10**12, gap=lambda_ / 2 * 0.1**2 + 0.1, **known)
-    assert stopped.terms["regularisation"] + stopped.terms["stability"] < 1e-9 < 0.1 <= stopped.value
+    assert stopped.terms["regularization"] + stopped.terms["stability"] < 1e-9 < 0.1 <= stopped.value
 
 
 @given(constants, constants)
@@ -275,18 +275,18 @@ def test_a_validated_lambda_is_a_precondition_that_is_not_met():
     assert rerm(fixed=True, **known).applies is None  # the rest stays assumed
     assert rerm(fixed=False, **known).applies is False
     assert "DOES NOT APPLY: lambda was fixed before the data were seen" in repr(rerm(fixed=False, **known))
-    assert rerm(**known).kind == "generalisation"
+    assert rerm(**known).kind == "generalization"
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: ogd_average(G=0.0, W=1.0, radius=1.0, n=1), "ogd_average: G is finite and above 0: found 0.0"),
-        (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=-1.0), "rerm: lambda_ is finite and above 0: found -1.0"),
-        (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=1.0, gap=-1.0), "gap is finite and 0 or more"),
-        (lambda: rerm_best(G=1.0, W=1.0, radius=1.0, n=0), "n is finite and 1 or more: found 0"),
-        (lambda: rerm_in_ball(G=1.0, W=math.nan, radius=1.0, n=1), "W is finite and above 0: found nan"),
-        (lambda: ogd_smooth(L_star=-0.1, H=1.0, W=1.0, n=1), "L_star is finite and 0 or more: found -0.1"),
+        (lambda: ogd_average(G=0.0, W=1.0, radius=1.0, n=1), "ogd_average: G must be finite and above 0, got 0.0"),
+        (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=-1.0), "rerm: lambda_ must be finite and above 0, got -1.0"),
+        (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=1.0, gap=-1.0), "gap must be finite and at least 0"),
+        (lambda: rerm_best(G=1.0, W=1.0, radius=1.0, n=0), "n must be finite and at least 1, got 0"),
+        (lambda: rerm_in_ball(G=1.0, W=math.nan, radius=1.0, n=1), "W must be finite and above 0, got nan"),
+        (lambda: ogd_smooth(L_star=-0.1, H=1.0, W=1.0, n=1), "L_star must be finite and at least 0, got -0.1"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused_in_one_sentence(call, sentence):

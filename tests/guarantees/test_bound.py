@@ -50,7 +50,7 @@ def test_side_and_kind_are_printed_kept_and_exported():
 
 
 def test_refusals_are_one_sentence():
-    with pytest.raises(RankwiseError, match=r"^f: x is finite and above 0: found -1$"):
+    with pytest.raises(RankwiseError, match=r"^f: x must be finite and above 0, got -1$"):
         refuse_unless("f", above=0, y=1, x=-1)
-    with pytest.raises(RankwiseError, match=r"^f: delta is between 0 and 1: found 1$"):
+    with pytest.raises(RankwiseError, match=r"^f: delta must be between 0 and 1, got 1$"):
         refuse_unless_chance("f", power=0.5, delta=1)

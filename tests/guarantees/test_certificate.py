@@ -107,7 +107,7 @@ def test_what_does_not_apply_is_paid_for_and_never_the_headline():
 
 
 def test_delta_is_a_chance():
-    with pytest.raises(RankwiseError, match="delta is between 0 and 1"):
+    with pytest.raises(RankwiseError, match="delta must be between 0 and 1"):
         certificate_of([], about="", delta=1.0)
 
 

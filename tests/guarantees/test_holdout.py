@@ -349,7 +349,7 @@ def test_rounding_does_not_make_a_value_impossible():
         (lambda: mean_interval([]), "needs the value of one query or more: found none"),
         (lambda: mean_interval([math.nan]), "needs the value of one query or more: found none"),
         (lambda: mean_interval([[0.5]]), r"one number per query: found shape \(1, 1\)"),
-        (lambda: mean_interval([0.5], delta=1.0), "delta is between 0 and 1: found 1.0"),
+        (lambda: mean_interval([0.5], delta=1.0), "delta must be between 0 and 1, got 1.0"),
         (
             lambda: mean_interval([0.5], method="t"),
             "method is one of hoeffding, empirical bernstein, betting: found 't'",

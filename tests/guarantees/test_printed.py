@@ -34,7 +34,7 @@ def test_theorem_1_of_smoothrank_needs_bounded_losses():
 @pytest.mark.parametrize("n", [1, 10, 1_000])
 @pytest.mark.parametrize("delta", [0.01, 0.5])
 def test_between_0_and_1_the_printed_numbers_are_valid(n, delta):
-    """Also as the generalisation bounds quote them, with log(1/delta) in place of log(2/delta)."""
+    """Also as the generalization bounds quote them, with log(1/delta) in place of log(2/delta)."""
     known = {"risk": 0.5, "L2": 2.0, "W": 1.0, "radius": 1.0, "m": 7, "n": n, "delta": delta}
     ours, printed = l2_ball(b=1.0, **known), printed_theorem_1(**known)
     assert printed.allows(ours.value)
@@ -215,7 +215,7 @@ def test_what_is_printed_is_never_the_smallest():
 
 
 def test_corollary_11_refuses_a_logarithm_below_0():
-    with pytest.raises(RankwiseError, match="length is finite and above 0"):
+    with pytest.raises(RankwiseError, match="length must be finite and above 0"):
         printed_corollary_11(G=0.01, W1=1.0, entry=1.0, d=2, m=1, n=1, B=1.0)
 
 

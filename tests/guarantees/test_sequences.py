@@ -185,11 +185,11 @@ def test_an_interval_says_what_it_rests_on():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: ConfidenceSequence(0.0), "delta is between 0 and 1: found 0.0"),
+        (lambda: ConfidenceSequence(0.0), "delta must be between 0 and 1, got 0.0"),
         (lambda: ConfidenceSequence(method="t"), "method is one of"),
         (lambda: ConfidenceSequence(ends="left"), "ends is one of"),
         (lambda: ConfidenceSequence(grid=0), "grid is 1 step or more: found 0"),
-        (lambda: ConfidenceSequence(span=(0.0, 0.0)), "span is the smallest and the largest value possible"),
+        (lambda: ConfidenceSequence(span=(0.0, 0.0)), "span must be (smallest possible value, largest possible value)"),
         (lambda: ConfidenceSequence().interval(), "needs one value or more: found none so far"),
         (lambda: ConfidenceSequence().update(1.5), "values are between 0 and 1: found 1.5"),
         (lambda: confidence_sequence([[0.5]]), "one number per query"),

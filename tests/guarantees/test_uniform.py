@@ -351,14 +351,14 @@ GOOD = {"risk": 0.1, "L2": 1.0, "W": 1.0, "radius": 1.0, "m": 2, "n": 10, "b": 1
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"delta": 0.0}, "delta is between 0 and 1: found 0.0"),
-        ({"delta": math.nan}, "delta is between 0 and 1: found nan"),
-        ({"n": 0}, "n is finite and 1 or more: found 0"),
-        ({"m": 0}, "m is finite and 1 or more: found 0"),
-        ({"W": -1.0}, "W is finite and above 0: found -1.0"),
-        ({"radius": math.inf}, "radius is finite and above 0: found inf"),
+        ({"delta": 0.0}, "delta must be between 0 and 1, got 0.0"),
+        ({"delta": math.nan}, "delta must be between 0 and 1, got nan"),
+        ({"n": 0}, "n must be finite and at least 1, got 0"),
+        ({"m": 0}, "m must be finite and at least 1, got 0"),
+        ({"W": -1.0}, "W must be finite and above 0, got -1.0"),
+        ({"radius": math.inf}, "radius must be finite and above 0, got inf"),
         ({"risk": 1.5}, "losses are between low=0 and low \\+ b=1: found risk=1.5"),
-        ({"risk": math.nan}, "risk is finite and a number: found nan"),
+        ({"risk": math.nan}, "risk must be a finite number, got nan"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused_in_one_sentence(wrong, sentence):

@@ -142,7 +142,7 @@ def test_weights_that_were_changed_after_fit_leave_only_what_does_not_rest_on_th
     model.coef_ = model.coef_ + 1.0
     for one in (model, saved(model, tmp_path) if "ledger_" not in model.__dict__ else model):
         found = one.certificate(TRAIN, UNSEEN, **KNOWN)
-        assert {row.kind for row in found.rows} <= {"hold-out", "generalisation"}
+        assert {row.kind for row in found.rows} <= {"hold-out", "generalization"}
         assert not [*named(found, "Regularised"), *named(found, "Averaged gradient descent")]
 
 
@@ -328,7 +328,7 @@ def test_n7_a_row_shows_the_value_that_was_compared_for_the_headline():
     text = str(found)
     assert f"{compared:.4f}" in text
     assert "bounds are vacuous" in text
-    assert not [line for line in text.splitlines() if line.startswith("generalisation")]
+    assert not [line for line in text.splitlines() if line.startswith("generalization")]
     assert len(found.table()) == len(found.rows)
 
 

@@ -49,9 +49,9 @@ def learning_curves(
     boosted  validation      2  0.3000
     """
     if not rankers:
-        raise DataError("rankers maps names to fitted rankers or tables of rounds: found none")
+        raise DataError("rankers must be a dict from names to fitted rankers or tables of rounds, got an empty one")
     if isinstance(parts, str) or not parts:
-        raise DataError(f"parts names columns of the histories, such as ('train', 'validation'): found {parts!r}")
+        raise DataError(f"parts must name columns of the histories, such as ('train', 'validation'), got {parts!r}")
     columns: dict[str, list[Any]] = {"ranker": [], "part": [], "round": [], "value": []}
     for name, ranker in rankers.items():
         history = _history(name, ranker)

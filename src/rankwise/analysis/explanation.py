@@ -60,7 +60,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     Raises
     ------
     RankwiseError
-        If the score of the ranker is no sum over features, or if there is no such document.
+        If the score of the ranker is not a sum over features, or if there is no such document.
 
     Notes
     -----
@@ -89,7 +89,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     shown = _shown(lists)
     if a is None:
         if b is not None:
-            raise DataError("explain(model, query, a, b) compares a with b: give a as well")
+            raise DataError("explain(model, query, a, b) compares a with b: pass a as well")
         mean = parts.mean(axis=0) if len(parts) else np.zeros(len(names))
         return QueryExplanation(model.name, _names(lists), scores, parts - mean, names, lists.y)
     one = _place(lists, a)
@@ -357,13 +357,13 @@ def contributions_of(model: Any, queries: Queries) -> Vector:
     Raises
     ------
     RankwiseError
-        If the score is no sum over features.
+        If the score is not a sum over features.
     """
     found = model._contributions(queries.X)
     if found is None:
         raise RankwiseError(
-            f"the score of {model.name} is no sum over features, so no feature has a contribution of its own: "
-            "permutation_importance works for every ranker"
+            f"the score of {model.name} is not a sum over features, so features have no contributions: "
+            "use permutation_importance, which works for every ranker"
         )
     return np.asarray(found[0], dtype=np.float64)
 
@@ -371,7 +371,7 @@ def contributions_of(model: Any, queries: Queries) -> Vector:
 def _one_query(model: Any, query: Any) -> Queries:
     """The documents as queries of one query, with features in the order of the ranker."""
     if not isinstance(model, Ranker):
-        raise DataError(f"explain takes a fitted ranker of rankwise: found {type(model).__name__}")
+        raise DataError(f"explain requires a fitted ranker of rankwise, got {type(model).__name__}")
     model._check_fitted()
     if isinstance(query, Query):
         start = np.array([0, len(query.X)])
@@ -383,7 +383,7 @@ def _one_query(model: Any, query: Any) -> Queries:
             X, group=[len(X)], missing=model.missing, feature_names=model._names() if named else None
         )
     if len(query) != 1:
-        raise DataError(f"explain takes the documents of one query, such as queries[0]: found {len(query):,} queries")
+        raise DataError(f"explain requires the documents of one query, such as queries[0], got {len(query):,} queries")
     aligned = align(model, query)
     names = model._names()
     return aligned._replace(feature_names=names) if aligned.feature_names is None and names is not None else aligned
@@ -397,11 +397,11 @@ def _place(lists: Queries, document: Any) -> int:
             raise DataError(f"there is no row {document}: the query has {count:,} documents, from 0 to {count - 1}")
         return int(document)
     if lists.docid is None:
-        raise DataError(f"these documents have no ids: give the row of a document, from 0 on: found {document!r:.60}")
+        raise DataError(f"these documents have no ids: pass the row of a document, counted from 0, got {document!r:.60}")
     found = [row for row, name in enumerate(lists.docid) if str(name) == str(document)]
     if len(found) != 1:
         what = "no document" if not found else f"{len(found)} documents"
-        raise DataError(f"the query has {what} with the id {document!r:.60}: give its row instead, from 0 on")
+        raise DataError(f"the query has {what} with the id {document!r:.60}: pass its row instead, counted from 0")
     return found[0]
 
 

@@ -122,10 +122,10 @@ def losses_by_query(
         The losses; NaN where the measure is undefined on a query.
     """
     if not checks.is_whole(repeats):
-        raise RankwiseError(f"repeats is a whole number from 1 on: found {repeats!r:.60}")
+        raise RankwiseError(f"repeats must be an integer of at least 1, got {repeats!r:.60}")
     queries = as_queries(queries, "permutation_importance")
     if not hasattr(model, "predict"):
-        raise DataError(f"model is a fitted ranker, or an object with predict: found {type(model).__name__}")
+        raise DataError(f"model must be a fitted ranker or an object with predict, got {type(model).__name__}")
     X = np.array(queries.X)  # one column at a time is shuffled in it, and put back
     random, rows = checks.as_random(random_state), queries.rows
     shuffled = queries._replace(X=X)
@@ -185,7 +185,7 @@ class FeatureImportance(PlottedTable):
         how: How = "bootstrap",
         random_state: int | np.random.Generator = 0,
     ) -> "FeatureImportance":
-        """Summarise losses per query: means with intervals, the largest first and equals in the order of the data.
+        """Summarize losses per query: means with intervals, the largest first and equals in the order of the data.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class FeatureImportance(PlottedTable):
             The table.
         """
         if per_query.shape[0] != len(names):
-            raise DataError(f"there are losses of {per_query.shape[0]} features and {len(names)} names")
+            raise DataError(f"names must have one name per feature ({per_query.shape[0]}), got {len(names)}")
         # one seed for all features: their intervals use the same resampled queries
         seed = int(checks.as_random(random_state).integers(2**32))
         losses = np.array([mean(row, weight) for row in per_query])

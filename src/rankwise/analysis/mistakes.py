@@ -82,7 +82,7 @@ def by_group(
     """
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (len(queries),):
-        raise DataError(f"values holds one number per query: found shape {array.shape} for {len(queries):,} queries")
+        raise DataError(f"values must hold one number per query, got shape {array.shape} for {len(queries):,} queries")
     columns: dict[str, list[Any]]
     if isinstance(by, str):
         counts = _counts(queries, by, rel)
@@ -92,7 +92,7 @@ def by_group(
     else:
         names = as_ids(by, "by")
         if len(names) != len(queries):
-            raise DataError(f"by holds one group name per query: found {len(names):,} for {len(queries):,} queries")
+            raise DataError(f"by must hold one group name per query, got {len(names):,} for {len(queries):,} queries")
         group, first = number_by_appearance(names)
         members = [np.flatnonzero(group == number) for number in range(len(first))]
         columns = {"group": names[first].tolist()}
@@ -137,7 +137,7 @@ def queries_by_size(
     if width is None:
         width = _round_width(int(counts.max(initial=0)))
     elif not is_whole(width):
-        raise RankwiseError(f"width is a whole number from 1 on: found {width!r:.60}")
+        raise RankwiseError(f"width must be an integer of at least 1, got {width!r:.60}")
     number = np.bincount(counts // width)
     start = width * np.arange(len(number))
     share = number / max(len(counts), 1)
@@ -202,7 +202,7 @@ def gain_by_group(
         gain, low, high. ``plot()`` draws the gains with their intervals.
     """
     if len(rankers) != 2:
-        raise DataError(f"a gain is between two rankers: found {len(rankers)} ({', '.join(map(str, rankers))})")
+        raise DataError(f"a gain compares two rankers, got {len(rankers)} ({', '.join(map(str, rankers))})")
     found = [evaluate(queries, each, [measure], **conventions) for each in rankers.values()]
     first, second = (each.values[0] for each in found)
     options: dict[str, Any] = {"bins": bins, "level": level, "how": how, "random_state": random_state}
@@ -272,11 +272,11 @@ def _sizes(queries: Queries, by: str | ArrayLike) -> tuple[NDArray[np.int64], st
             return different_pairs(queries), _PAIRS
         if by == "documents":
             return queries.sizes, "documents"
-        raise RankwiseError(f"by is 'pairs', 'documents' or one whole number per query: found {by!r}")
+        raise RankwiseError(f"by must be 'pairs', 'documents' or one integer per query, got {by!r}")
     counts = np.asarray(by)
     if counts.shape != (len(queries),) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise DataError(
-            f"by holds one whole number from 0 on per query: found {counts.dtype} of shape {counts.shape} "
+            f"by must hold one non-negative integer per query, got {counts.dtype} of shape {counts.shape} "
             f"for {len(queries):,} queries"
         )
     return counts.astype(np.int64), "size"
@@ -322,13 +322,13 @@ def _counts(queries: Queries, by: str, rel: float) -> NDArray[np.int64]:
         return np.bincount(owner, minlength=len(queries)).astype(np.int64)
     if by == "pairs":
         return different_pairs(queries)
-    raise RankwiseError(f"by is 'documents', 'relevant', 'pairs' or one group name per query: found {by!r}")
+    raise RankwiseError(f"by must be 'documents', 'relevant', 'pairs' or one group name per query, got {by!r}")
 
 
 def _quantile_bins(counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     """A bin number for each count, bins about equally full; equal counts are never separated."""
     if bins < 1:
-        raise RankwiseError(f"bins is 1 or more: found {bins}")
+        raise RankwiseError(f"bins must be at least 1, got {bins}")
     if len(counts) == 0:
         return counts
     # inverted_cdf gives values that occur, so equal counts fall on the same side of a cut
@@ -375,11 +375,11 @@ def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected",
          2      1      1    0.5000  0.5000
     """
     if ties not in ("expected", "pessimistic", "optimistic", "stable"):
-        raise RankwiseError(f"ties is 'expected', 'pessimistic', 'optimistic' or 'stable': found {ties!r}")
+        raise RankwiseError(f"ties must be 'expected', 'pessimistic', 'optimistic' or 'stable', got {ties!r}")
     labels, grade = np.unique(as_queries(queries, "label_pairs").labels(), return_inverse=True)
     if len(labels) > _LABELS_AT_MOST:
         raise DataError(
-            f"pairs of labels are counted for {_LABELS_AT_MOST} different labels at most: found {len(labels):,}; "
+            f"pairs of labels are counted for at most {_LABELS_AT_MOST} different labels, got {len(labels):,}; "
             "put them into bins, such as queries.with_labels(numpy.digitize(queries.y, edges))"
         )
     pairs, inverted, tied, tied_wrongly = _count(queries, as_scores(scores, queries.n_documents), grade, n_jobs)
@@ -443,7 +443,7 @@ def label_pair_errors(
     [1.0, 0.0, 1.0, 0.0, 1.0, 0.0]
     """
     if not rankers:
-        raise DataError("rankers maps names to scores or fitted rankers: found none")
+        raise DataError("rankers must be a dict from names to scores or fitted rankers, got an empty one")
     called = {float(label): name for label, name in (names or {}).items()}
     names_of_columns = ("pair", "ranker", "higher", "lower", "pairs", "inverted", "share", "low", "high")
     rows = []

@@ -84,7 +84,7 @@ def compare(
     empty: reading.EmptyOption = None,
     rel: reading.RelOption = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals and of the marks.")] = 0.95,
-    test: Annotated[Test, typer.Option(help="Paired test over queries.")] = "randomisation",
+    test: Annotated[Test, typer.Option(help="Paired test over queries.")] = "randomization",
     correction: Annotated[Correction, typer.Option(help="Correction for the number of tests.")] = "holm",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the bootstrap.")] = 0,
     jobs: Annotated[

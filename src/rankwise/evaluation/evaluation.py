@@ -122,11 +122,11 @@ class Evaluation:
             found = getattr(self, name)
             if not isinstance(found, np.ndarray) or found.shape != shape:
                 raise DataError(
-                    f"{name} of an evaluation is an array, measures x queries, of shape {shape}: found "
+                    f"{name} of an evaluation must be an array of shape (measures, queries) = {shape}, got "
                     f"{getattr(found, 'shape', type(found).__name__)}"
                 )
         if len(self.titles) != len(self.measures) or (self.weight is not None and np.shape(self.weight) != shape[1:]):
-            raise DataError("an evaluation has one title for each measure, and one weight for each query or none")
+            raise DataError("an evaluation must have one title per measure, and either no weights or one weight per query")
 
     @property
     def mean(self) -> ByMeasure[float]:
@@ -181,7 +181,7 @@ class Evaluation:
             If the evaluation was made without scores.
         """
         if self.lists is None:
-            raise RankwiseError("the range over ties needs the scores, which this evaluation does not have")
+            raise RankwiseError("the range over ties requires the scores, which this evaluation does not have")
         ends = []
         for ties in ("pessimistic", "optimistic"):
             values = measure_lists(self.measures, self.lists, ties=ties)
@@ -215,11 +215,11 @@ class Evaluation:
             return str(measure)
         _, (wanted,), _ = settle(measure, self.like, self.rel)
         if wanted not in self.measures:
-            raise RankwiseError(f"{measure} was not evaluated; there are: {', '.join(self.titles)}")
+            raise RankwiseError(f"{measure} was not evaluated; evaluated measures: {', '.join(self.titles)}")
         return self.titles[self.measures.index(wanted)]
 
     def table(self, level: float = 0.95, how: How = "bootstrap") -> Table:
-        """Summarise as a table with one row per measure.
+        """Summarize as a table with one row per measure.
 
         Parameters
         ----------
@@ -463,7 +463,7 @@ def evaluate(
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
         if not isinstance(choice, str) or choice not in EMPTY:
-            raise RankwiseError(f"empty is one of {', '.join(map(repr, EMPTY))}: found {choice!r}")
+            raise RankwiseError(f"empty must be one of {', '.join(map(repr, EMPTY))}, got {choice!r}")
     return Evaluation(
         measures=tuple(parsed),
         titles=tuple(titles),
@@ -542,7 +542,7 @@ def predicted(model: Any, queries: Queries) -> Any:
     except Exception as error:  # a model of another package raises anything
         raise DataError(
             f"{type(model).__name__}.predict failed on the features, an array of shape {queries.X.shape}: "
-            f"{in_one_line(error)}; give the scores of the documents in place of the model"
+            f"{in_one_line(error)}; pass the scores of the documents instead of the model"
         ) from error
 
 
@@ -556,7 +556,7 @@ def _by_block(
 ) -> NDArray[np.float64]:
     """The values of a data set in parts, block by block: one number per query and measure stays in memory."""
     if not judged.has_labels:
-        raise DataError("these queries carry no labels, and labels are needed here")
+        raise DataError("these queries have no labels, which evaluation requires")
     whole = None
     if isinstance(scores, (np.ndarray, Sequence)) or not hasattr(scores, "predict"):
         whole = checks.as_scores(scores, judged.n_documents)
@@ -581,7 +581,7 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
         queries = Parts(queries)
     if isinstance(queries, Parts):
         if qid is not None or group is not None:
-            raise DataError("these queries know which rows belong together: leave out qid= and group=")
+            raise DataError("these queries are already grouped: remove qid= and group=")
         if isinstance(scores, (str, PathLike)):
             from rankwise.evaluation.files import read_scores_of_parts
 
@@ -597,7 +597,7 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
         labels = np.asarray(queries)
         if (qid is None) == (group is None):
             raise DataError(
-                "labels alone need qid= (one id per label) or group= (sizes of consecutive queries), one of them"
+                "labels require either qid= (one id per label) or group= (sizes of consecutive queries)"
             )
         n_rows = len(labels) if labels.ndim else 0
         parts = grouping.by_id(qid, n_rows) if qid is not None else grouping.by_size(group, n_rows)
@@ -608,7 +608,7 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
             np.empty((n_rows, 0)), checks.as_labels(labels, n_rows), parts.start, parts.rows, qid=parts.qid
         )
     elif qid is not None or group is not None:
-        raise DataError("these queries know which rows belong together: leave out qid= and group=")
+        raise DataError("these queries are already grouped: remove qid= and group=")
     if isinstance(scores, (str, PathLike)):
         from rankwise.evaluation.files import read_scores
 
@@ -645,7 +645,7 @@ def _by_docid(queries: Queries, scores: NDArray[np.float64]) -> NDArray[np.int64
         if tied.any():
             query = queries.names()[int(owner[1:][tied][0])]
             raise DataError(
-                f"trec_eval orders equal scores by document id, query {query!r} has equal scores, and these queries "
+                f"trec_eval breaks ties by document id, but query {query!r} has equal scores, and these queries "
                 "carry no docid: give docid= when making them, or ties="
             )
         return queries.scattered_rows

@@ -124,7 +124,7 @@ def read_scores(path: Path, queries: Queries) -> Vector:
     for number, fields in lines:
         if len(fields) != width:
             raise FileFormatError(
-                f"{path}, line {number}: expected {width} columns as in the first line, found {len(fields)}"
+                f"{path}, line {number}: expected {width} columns as in the first line, got {len(fields)}"
             )
     if width == 1:
         return _in_order(path, lines, queries)
@@ -134,7 +134,7 @@ def read_scores(path: Path, queries: Queries) -> Vector:
         rows = ((f", line {line}", word[0], word[2], _number(path, line, word[4])) for line, word in lines)
         return _by_docid(path, rows, queries)
     raise FileFormatError(
-        f"{path}: expected one score per line, RankLib's three columns, or the six of a TREC run; found {width} columns"
+        f"{path}: expected one score per line, RankLib's three columns, or the six of a TREC run; got {width} columns"
     )
 
 
@@ -186,7 +186,7 @@ def _fill(scores: Vector, filled: int, text: bytes, name: str) -> int:
 def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
     """Scores that stand in the order of the documents."""
     if len(lines) != queries.n_documents:
-        raise FileFormatError(f"{path} holds {len(lines):,} scores for {queries.n_documents:,} judged documents")
+        raise FileFormatError(f"{path} must hold one score per judged document ({queries.n_documents:,}), got {len(lines):,}")
     return np.array([_number(path, number, fields[0]) for number, fields in lines])
 
 
@@ -203,7 +203,7 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
         rows = queries.rows_of(query)
         size = int(queries.sizes[query])
         if not re.fullmatch(r"[0-9]{1,18}", index) or int(index) >= size:
-            raise FileFormatError(f"{path}, line {number}: expected an index below {size}, found {index!r}")
+            raise FileFormatError(f"{path}, line {number}: expected an index below {size}, got {index!r}")
         row = rows.start + int(index) if isinstance(rows, slice) else rows[int(index)]
         scores[row] = _number(path, number, score)
     return _complete(path, scores)
@@ -212,7 +212,7 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
 def _by_docid(path: Path, rows: Iterable[tuple[str, str, str, float]], queries: Queries) -> Vector:
     """Scores of a run, given as (place in the file, query id, document id, score)."""
     if queries.docid is None:
-        raise FileFormatError(f"{path} is a run, and the judged documents carry no ids to find its documents by")
+        raise FileFormatError(f"{path} is a TREC run, which requires judged documents with ids")
     owner = queries.query_of_row
     names = [str(name) for name in queries.names()]
     row_of = {(names[query], docid): row for row, (query, docid) in enumerate(zip(owner, queries.docid, strict=True))}
@@ -237,7 +237,7 @@ def _number(path: Path, line: int, text: str) -> float:
     """Parse one score; infinities are allowed."""
     value = _INFINITE.get(text.lower().lstrip("+"), plain_number(text))
     if value is None:
-        raise FileFormatError(f"{path}, line {line}: expected a score, found {text!r:.60}")
+        raise FileFormatError(f"{path}, line {line}: expected a score, got {text!r:.60}")
     return value
 
 
@@ -252,7 +252,7 @@ def is_qrels(path: Path) -> bool:
     Returns
     -------
     bool
-        Whether it holds judgements of documents, and no features.
+        Whether it holds judgments of documents, and no features.
     """
     fields = _first_fields(path)
     return tuple(fields) == BEIR or (len(fields) == 4 and not any(b":" in field for field in fields[1:]))
@@ -303,7 +303,7 @@ def read_values(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
     values = _from_json(path) if line.lstrip()[:1] == "{" else _from_lines(path)
     names = {measure: None for own in values.values() for measure in own}
     if not names:
-        raise FileFormatError(f"{name_of(path)} holds no value of a query: expected a measure, a query and a value")
+        raise FileFormatError(f"{name_of(path)} has no per-query values: expected lines of measure, query and value")
     for qid, own in values.items():
         lacking = next((measure for measure in names if measure not in own), None)
         if lacking is not None:
@@ -318,13 +318,13 @@ def _from_json(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     where, content = values[0]
     refuse_means(where, means_in_json([content]))
     if len(values) > 1:
-        raise FileFormatError(f"{values[1][0]}: expected one object of query to values")
+        raise FileFormatError(f"{values[1][0]}: expected a JSON object that maps queries to values")
     if isinstance(content, dict) and "per_query" in content:
         columns = dict(items_of(content["per_query"], "'per_query'", where))
         qid = [str(name) for name in member(columns, "qid", list, where)]
         found: dict[str, dict[str, float]] = {name: {} for name in qid}
         if len(found) < len(qid):
-            raise FileFormatError(f"{where}: two queries have the same id, expected every one once")
+            raise FileFormatError(f"{where}: query ids must be unique")
         for measure in columns:
             column = member(columns, measure, list, where)
             if len(column) != len(qid):
@@ -352,15 +352,15 @@ def _from_lines(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
             continue
         if len(fields) != 3:
             raise FileFormatError(
-                f"{name}, line {number:,}: expected a measure, a query and a value, found {len(fields)} fields"
+                f"{name}, line {number:,}: expected a measure, a query and a value, got {len(fields)} fields"
             )
         measure, qid, word = fields
         if qid == "all" or _NO_MEASURE.fullmatch(measure):
             continue
         value = plain_number(word)
         if value is None:
-            raise FileFormatError(f"{name}, line {number:,}: expected a number as value, found {word!r:.60}")
+            raise FileFormatError(f"{name}, line {number:,}: expected a number as the value, got {word!r:.60}")
         if measure in found.setdefault(qid, {}):
-            raise FileFormatError(f"{name}, line {number:,}: {measure} of query {qid!r:.60} is on an earlier line too")
+            raise FileFormatError(f"{name}, line {number:,}: {measure} of query {qid!r:.60} is already on an earlier line")
         found[qid][measure] = value
     return found

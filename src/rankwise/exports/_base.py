@@ -141,7 +141,7 @@ class Target(ABC):
         """
 
     def _refuse_unless_known(self, rule: Fusion, engine: str) -> None:
-        """Raise an error for a normaliser or a mean that the engine does not have."""
+        """Raise an error for a normalizer or a mean that the engine does not have."""
         if rule.normalizer not in RULES[engine]:
             raise RankwiseError(
                 f"{self.title} has no normalizer {rule.normalizer!r}: fit with {' or '.join(map(repr, RULES[engine]))}"

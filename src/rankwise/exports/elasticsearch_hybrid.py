@@ -52,7 +52,7 @@ class ElasticsearchHybrid(Target):
             body["rank_constant"] = rule.rank_constant
         notes = [
             f"replace each <the query of ...> by the query, or its retriever by a knn one: {', '.join(formula.names)}",
-            "normalisation sees the documents that each retriever returns: rank_window_size is what the run had",
+            "normalization sees the documents that each retriever returns: rank_window_size is what the run had",
         ]
         if kind == "rrf":
             notes.append(
@@ -73,13 +73,13 @@ class ElasticsearchHybrid(Target):
         total = np.zeros(len(raw), dtype=np.float32)
         for column, part in enumerate(body["retrievers"]):
             x, weight = raw[:, column], np.float32(part["weight"])
-            value = _reciprocal(x, body["rank_constant"]) if kind == "rrf" else _normalised(x, part["normalizer"])
+            value = _reciprocal(x, body["rank_constant"]) if kind == "rrf" else _normalized(x, part["normalizer"])
             # a retriever that did not return the document adds nothing
             total += np.where(np.isnan(x), np.float32(0), weight * value)
         return total.astype(np.float64)
 
 
-def _normalised(x: Single, normalizer: str) -> Single:
+def _normalized(x: Single, normalizer: str) -> Single:
     """The scores of one retriever after its normalizer."""
     here = x[~np.isnan(x)]
     if not len(here) or normalizer == "none":

@@ -1,7 +1,7 @@
 """What a fitted ranker computes, without how it was trained.
 
 That is a weighted sum, a sum of steps or trees, linear weights on a map, or a network over named features, or a
-weighted mean of scores that are normalised within a query.
+weighted mean of scores that are normalized within a query.
 
 :func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
 """
@@ -195,7 +195,7 @@ class TreeSum:
 
 @dataclass(frozen=True)
 class FusionFormula:
-    """s(x) = the weighted mean of columns that are normalised within the query.
+    """s(x) = the weighted mean of columns that are normalized within the query.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class FusionFormula:
     weight : ndarray
         The weights.
     fusion : Fusion
-        The normaliser and the mean.
+        The normalizer and the mean.
     constant : float
         0: no engine adds a constant here.
     """
@@ -216,7 +216,7 @@ class FusionFormula:
 
     @property
     def as_weighted_sum(self) -> WeightedSum | None:
-        """The same as a weighted sum, where nothing is normalised; documents that were not returned count 0."""
+        """The same as a weighted sum, where nothing is normalized; documents that were not returned count 0."""
         if self.fusion.by_query or self.fusion.combination != "arithmetic_mean":
             return None
         return WeightedSum(self.names, self.weight, missing="zero")
@@ -276,7 +276,7 @@ def formula_of(
         return NetworkSum.of(ranker.network_, names, ranker.missing, scaler), notes
     if isinstance(ranker, HybridRanker):
         if scaler is not None:
-            raise RankwiseError(f"{ranker.name} normalises scores itself: fit it on raw scores, without a Scaler")
+            raise RankwiseError(f"{ranker.name} normalizes scores itself: fit it on raw scores, without a Scaler")
         return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
     mapped = formula_of_map(ranker, names, scaler)
     if isinstance(mapped, LinearSum):
@@ -322,17 +322,17 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
             if not before and isinstance(ranker, Ranker):
                 return opened(ranker, scaling, sample)
         if len(before) != 1 or not isinstance(before[0][1], Scaler) or not isinstance(ranker, Ranker):
-            raise RankwiseError("a pipeline is exported if it is a Scaler and then a ranker: found other steps")
+            raise RankwiseError("a pipeline must consist of a Scaler and a ranker to be exported, got other steps")
         scaler, model = before[0][1] if scaling is None else scaling, ranker
     if not isinstance(model, Ranker):
-        raise RankwiseError(f"export takes a fitted ranker: found {type(model).__name__}")
+        raise RankwiseError(f"export requires a fitted ranker, got {type(model).__name__}")
     model._check_fitted()
     if scaler is None:
         scaler = model.record_.scaler or (None if sample is None else sample.scaling)
     if scaler is None or (isinstance(scaler, str) and scaler == "none"):
         return model, None
     if not isinstance(scaler, Scaler):
-        raise RankwiseError(f"scaling is a fitted Scaler, or 'none': found {scaler!r:.60}")
+        raise RankwiseError(f"scaling must be a fitted Scaler or 'none', got {scaler!r:.60}")
     if scaler.per == "query":
         raise RankwiseError(
             f"{model.name} learned from features scaled within each query, and an engine scores a document without "

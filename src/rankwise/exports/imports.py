@@ -38,7 +38,7 @@ def read_model(
     feature_names: Sequence[str] | None = None,
     measure: Any = "nDCG@10",
 ) -> Ranker:
-    """Read a ranker from a model file of RankLib, SVM-rank or liblinear, recognised by its first line.
+    """Read a ranker from a model file of RankLib, SVM-rank or liblinear, recognized by its first line.
 
     ============================ ============================================================
     RankLib                      Coordinate Ascent, Linear Regression, AdaRank, RankBoost
@@ -78,8 +78,8 @@ def read_model(
         weight, constant = _liblinear(path, lines)
     else:
         raise FileFormatError(
-            f"{path} is no model that rankwise reads: expected RankLib's '## ...', 'SVM-light Version ...' or "
-            f"liblinear's 'solver_type ...' in its first line, found {first!r:.60}"
+            f"{path} is not a model that rankwise reads: expected RankLib's '## ...', 'SVM-light Version ...' or "
+            f"liblinear's 'solver_type ...' in its first line, got {first!r:.60}"
         )
     coef = _of_width(path, weight, width)
     return LinearModel.of(coef, intercept=constant, feature_names=feature_names, measure=measure)
@@ -120,11 +120,11 @@ def _ranklib(
     body = [line for line in lines if not line.text.startswith("##")]
     if kind not in (*_RANKLIB_LINEAR, "rankboost"):
         raise FileFormatError(
-            f"{path} holds RankLib's {kind!r:.40}, which is no weighted sum of features or steps: expected Coordinate "
+            f"{path} holds RankLib's {kind!r:.40}, which is not a weighted sum of features or steps: expected Coordinate "
             "Ascent, Linear Regression, AdaRank or RankBoost"
         )
     if len(body) != 1:
-        raise FileFormatError(f"{path}: expected one line of weights after those with ##, found {len(body)}")
+        raise FileFormatError(f"{path}: expected one line of weights after those with ##, got {len(body)}")
     words = [(word, word.split(":")) for word in _words(body[0].text)]
     fields = 3 if kind == "rankboost" else 2
     weight: dict[int, float] = {}
@@ -132,7 +132,7 @@ def _ranklib(
     for word, parts in words:
         if len(parts) != fields:
             expected = "feature:threshold:alpha" if fields == 3 else "feature:weight"
-            raise FileFormatError(f"{path}, line {body[0].number}: expected {expected}, found {word!r:.40}")
+            raise FileFormatError(f"{path}, line {body[0].number}: expected {expected}, got {word!r:.40}")
         place = _index(path, body[0].number, parts[0], 0 if kind == "linear regression" else 1)
         values = [_number(path, body[0].number, part) for part in parts[1:]]
         if fields == 3:
@@ -193,7 +193,7 @@ def _svm_light(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
         for pair in pairs:
             number, mark, value = pair.partition(":")
             if not mark:
-                raise FileFormatError(f"{path}, line {line.number}: expected feature:value, found {pair!r:.40}")
+                raise FileFormatError(f"{path}, line {line.number}: expected feature:value, got {pair!r:.40}")
             if number == "qid":
                 continue
             place = _index(path, line.number, number, 1)
@@ -213,7 +213,7 @@ def _liblinear(path: Path, lines: list[_Line]) -> tuple[dict[int, float], float]
     width, bias = _index(path, 1, facts["nr_feature"], 0), _number(path, 1, facts["bias"])
     rows = lines[begin + 1 :]
     if len(rows) != width + (bias >= 0):
-        raise FileFormatError(f"{path}: expected {width + (bias >= 0)} weights after w, found {len(rows)}")
+        raise FileFormatError(f"{path}: expected {width + (bias >= 0)} weights after w, got {len(rows)}")
     labels = [_number(path, 1, word) for word in header.get("label", [])]
     # liblinear scores for the first label in the file, whichever that is
     sign = -1.0 if len(labels) == 2 and labels[0] < labels[1] else 1.0
@@ -229,7 +229,7 @@ def _of_width(path: Path, weight: dict[int, float], width: int | None) -> Vector
     """The weights as an array over all features."""
     highest = max(weight, default=0)
     if width is not None and width < highest:
-        raise DataError(f"{path} uses feature {highest}, and there are {width}: give all features")
+        raise DataError(f"{path} uses feature {highest}, but there are only {width}: pass all features")
     coef = np.zeros(highest if width is None else width)
     for place, value in weight.items():
         coef[place - 1] = value
@@ -241,7 +241,7 @@ def _of_width(path: Path, weight: dict[int, float], width: int | None) -> Vector
 def _index(path: Path, line: int, word: str, least: int) -> int:
     """Parse the number of a feature."""
     if not re.fullmatch(r"[0-9]{1,9}", word) or not least <= int(word) <= _MOST:
-        raise FileFormatError(f"{path}, line {line}: expected a feature number from {least} on, found {word!r:.40}")
+        raise FileFormatError(f"{path}, line {line}: expected a feature number of at least {least}, got {word!r:.40}")
     return int(word)
 
 
@@ -249,5 +249,5 @@ def _number(path: Path, line: int, word: str) -> float:
     """Parse a finite number."""
     value = plain_number(word)
     if value is None or not math.isfinite(value):
-        raise FileFormatError(f"{path}, line {line}: expected a number, found {word!r:.40}")
+        raise FileFormatError(f"{path}, line {line}: expected a number, got {word!r:.40}")
     return value

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.exports.map_sums import (
-    PYTHON_STANDARDISED,
+    PYTHON_STANDARDIZED,
     CTables,
     ExactGraph,
     MapSum,
-    c_standardised,
+    c_standardized,
     c_table,
     python_table,
 )
@@ -60,7 +60,7 @@ class KernelSum(MapSum):
 
     def onnx(self, graph: ExactGraph) -> str:
         """The matrix of the kernel between documents and landmarks, and then its product with the weights."""
-        z = graph.standardised(self.center, self.scale)
+        z = graph.standardized(self.center, self.scale)
         products = graph.node("MatMul", z, graph.constant(self.landmarks.T))
         if self.kernel == "rbf":
             squares = graph.summed(graph.node("Mul", z, z))
@@ -87,7 +87,7 @@ class KernelSum(MapSum):
         }[self.kernel]
         body = [
             f"s = {self.constant!r}",
-            PYTHON_STANDARDISED.format(value=value),
+            PYTHON_STANDARDIZED.format(value=value),
             "for w, landmark in _LANDMARKS:",
             "    t = 0.0",
             "    for v, p in zip(z, landmark):",
@@ -113,7 +113,7 @@ class KernelSum(MapSum):
             f"double z[{width}];",
             f"const double *p = {called}_landmark;",
             "int i, j;",
-            *c_standardised(called, width, value),
+            *c_standardized(called, width, value),
             f"for (j = 0; j < {len(self.weight)}; j++) {{",
             "    double t = 0.0;",
             f"    for (i = 0; i < {width}; i++, p++) t += {step};",

@@ -115,7 +115,7 @@ class ExactGraph:
         """The features in float64."""
         return self.node("Cast", "X", to=self.double)
 
-    def standardised(self, center: Vector, scale: Vector) -> str:
+    def standardized(self, center: Vector, scale: Vector) -> str:
         """(X - center) / scale."""
         return self.node("Div", self.node("Sub", self.features(), self.constant(center)), self.constant(scale))
 
@@ -170,11 +170,11 @@ def python_table(name: str, values: Vector) -> str:
     return f"{name} = (\n{rows_of(values)})\n"
 
 
-PYTHON_STANDARDISED = "z = [(({value}) - c) / d for v, c, d in zip(x, _CENTER, _SCALE)]"
+PYTHON_STANDARDIZED = "z = [(({value}) - c) / d for v, c, d in zip(x, _CENTER, _SCALE)]"
 
 
-def c_standardised(called: str, width: int, value: str) -> list[str]:
-    """The loop that standardises features into ``z``."""
+def c_standardized(called: str, width: int, value: str) -> list[str]:
+    """The loop that standardizes features into ``z``."""
     return [
         f"for (i = 0; i < {width}; i++) {{",
         "    double v = x[i];",

@@ -52,7 +52,7 @@ class LinearSum:
 
 
 @dataclass(frozen=True)
-class Standardised:
+class Standardized:
     """z = (x - center) / scale, made of steps that each rise with the feature.
 
     Attributes
@@ -70,7 +70,7 @@ class Standardised:
     steps: tuple[Callable[[Vector, int], Vector], ...] = field(default=())
 
     @classmethod
-    def of(cls, width: int, scaler: Scaler | None) -> "Standardised":
+    def of(cls, width: int, scaler: Scaler | None) -> "Standardized":
         """Raw features, or those of a scaler."""
         nothing = cls(np.zeros(width), np.ones(width))
         if scaler is None:
@@ -80,7 +80,7 @@ class Standardised:
 
     def then(
         self, center: Vector, scale: Vector, step: Callable[[Vector, int], Vector] | None = None
-    ) -> "Standardised":
+    ) -> "Standardized":
         """The same with one more step: (z - center) / scale, unless ``step`` computes that by other means."""
 
         def plain(x: Vector, feature: int) -> Vector:
@@ -89,7 +89,7 @@ class Standardised:
 
         with np.errstate(over="ignore"):
             together = np.minimum(self.scale * scale, _NEVER)
-        return Standardised(self.center + self.scale * center, together, (*self.steps, step or plain))
+        return Standardized(self.center + self.scale * center, together, (*self.steps, step or plain))
 
     def rising(self, feature: int) -> Callable[[Vector], Vector] | None:
         """What computes z of one feature; None for raw features."""
@@ -126,7 +126,7 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
     RankwiseError
         If the map cannot be written.
     """
-    before = Standardised.of(len(names), scaler)
+    before = Standardized.of(len(names), scaler)
     rest: dict[str, Any] = {"names": names, "missing": ranker.missing}
     if isinstance(ranker, KernelPerceptron):
         return _of_perceptron(ranker, before, rest)
@@ -170,8 +170,8 @@ def _refused(ranker: Ranker, step: Any) -> RankwiseError:
 # ------------------------------------------------------------------------------------------------- before the map
 
 
-def _scaled(before: Standardised, step: Any, ranker: Ranker) -> Standardised:
-    """Standardised by one more step of a pipeline."""
+def _scaled(before: Standardized, step: Any, ranker: Ranker) -> Standardized:
+    """Standardized by one more step of a pipeline."""
     kind, width = type(step).__name__, len(before.center)
     if kind not in _SCALERS:
         raise _refused(ranker, step)
@@ -194,7 +194,7 @@ _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 # ------------------------------------------------------------------------------------------------- the maps
 
 
-def _of_perceptron(ranker: KernelPerceptron, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
+def _of_perceptron(ranker: KernelPerceptron, before: Standardized, rest: dict[str, Any]) -> MapSum | LinearSum:
     """A perceptron on random features, or on stored documents."""
     rest["constant"] = 0.0
     if hasattr(ranker, "map_"):
@@ -203,26 +203,26 @@ def _of_perceptron(ranker: KernelPerceptron, before: Standardised, rest: dict[st
     return _kernels(ranker.state_.documents[:stored], ranker.state_.c[:stored], ranker._shape(), before, rest)
 
 
-def _fourier(map_: FourierFeatures, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _fourier(map_: FourierFeatures, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     half = len(map_.frequencies_)
     weights = weights / np.sqrt(half)
     return _waves(map_.frequencies_, weights[:half], weights[half:], before, rest)
 
 
-def _sampled(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _sampled(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     # cos(t + b) = cos t cos b - sin t sin b
     weights = weights * np.sqrt(2.0 / map_.n_components)
     shift = map_.random_offset_
     return _waves(map_.random_weights_.T, weights * np.cos(shift), -weights * np.sin(shift), before, rest)
 
 
-def _waves(frequencies: Vector, cosine: Vector, sine: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _waves(frequencies: Vector, cosine: Vector, sine: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     found: MapSum = FourierSum.of(frequencies, cosine, sine, before.center, before.scale, **rest)
     return found
 
 
 def _kernels(
-    landmarks: Vector, weights: Vector, shape: Vector, before: Standardised, rest: dict[str, Any]
+    landmarks: Vector, weights: Vector, shape: Vector, before: Standardized, rest: dict[str, Any]
 ) -> MapSum | LinearSum:
     """Weights on kernels with landmarks; a linear kernel is a weighted sum."""
     number, gamma, degree, coef0 = shape.tolist()
@@ -242,11 +242,11 @@ def _kernels(
     )
 
 
-def _exact(map_: KernelPCAMap, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
+def _exact(map_: KernelPCAMap, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | LinearSum:
     return _kernels(map_.documents_, map_.projection_ @ weights, map_.shape_, before, rest)
 
 
-def _nystroem(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum | LinearSum:
+def _nystroem(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | LinearSum:
     kernels = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid"}
     kernel = kernels.get(map_.kernel) if isinstance(map_.kernel, str) else None
     given = {**(map_.kernel_params or {}), "gamma": map_.gamma, "degree": map_.degree, "coef0": map_.coef0}
@@ -267,13 +267,13 @@ def _nystroem(map_: Any, weights: Vector, before: Standardised, rest: dict[str, 
     )
 
 
-def _polynomials(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _polynomials(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     _refuse_many(len(map_.powers_))
     places = [tuple(np.repeat(np.arange(len(powers)), powers).tolist()) for powers in map_.powers_]
     return _products(dict(zip(places, weights.tolist(), strict=True)), before, rest)
 
 
-def _sketches(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _sketches(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     """A sketch is linear in the products of ``degree`` features, the last of which may be a constant."""
     degree, wide = map_.indexHash_.shape
     width = len(before.center)
@@ -292,7 +292,7 @@ def _sketches(map_: Any, weights: Vector, before: Standardised, rest: dict[str, 
     return _products(found, before, rest)
 
 
-def _products(worth: dict[tuple[int, ...], float], before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _products(worth: dict[tuple[int, ...], float], before: Standardized, rest: dict[str, Any]) -> MapSum:
     width, constant = len(before.center), rest["constant"] + worth.pop((), 0.0)
     degree = max(map(len, worth), default=1)
     rows = [places + (width,) * (degree - len(places)) for places in worth] or [(width,) * degree]
@@ -311,7 +311,7 @@ def _refuse_many(count: int) -> None:
         )
 
 
-def _curves(map_: Any, weights: Vector, before: Standardised, rest: dict[str, Any]) -> MapSum:
+def _curves(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     """Splines or bins."""
     if type(map_).__name__ == "KBinsDiscretizer":
         curves = bin_curves(map_, weights)
@@ -343,7 +343,7 @@ def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
     return (Piece(-np.inf, False, 0.0, (float(np.polyval(last.coef, -last.origin)),)),)
 
 
-_MAPS: dict[str, Callable[[Any, Vector, Standardised, dict[str, Any]], MapSum | LinearSum]] = {
+_MAPS: dict[str, Callable[[Any, Vector, Standardized, dict[str, Any]], MapSum | LinearSum]] = {
     "FourierFeatures": _fourier,
     "RBFSampler": _sampled,
     "Nystroem": _nystroem,

@@ -17,7 +17,7 @@ def onnx_nodes(formula: NetworkSum, helper: Any, kind: int) -> tuple[list[Any], 
     layers, v, u = network.opened()
 
     def constant(name: str, values: Vector) -> str:
-        # weights are float32 already; only the standardisation of features has to be rounded
+        # weights are float32 already; only the standardization of features has to be rounded
         names = formula.names if name in ("center", "scale") else ["(network)"] * values.size
         added = name != "scale"
         flat = single.as_single(values.ravel(), names, name, "ONNX", added)
@@ -85,7 +85,7 @@ def c_network(formula: NetworkSum, called: str, value: str) -> tuple[str, list[s
     """(tables, body) of the function in C; ``value`` is what a feature ``v`` counts.
 
     The weights are one table: of every layer the biases, and then the weights unit after unit; in the end those of the
-    last layer and of the standardised features.
+    last layer and of the standardized features.
     """
     network = formula.network
     widths, widest = network.widths, max(network.widths)

@@ -67,7 +67,7 @@ class Onnx(Target):
     ) -> Written:
         """Write the model, and check it with the package onnx."""
         if self.sums not in ("float64", "float32"):
-            raise RankwiseError(f"sums is 'float64' or 'float32': found {self.sums!r:.40}")
+            raise RankwiseError(f"sums must be 'float64' or 'float32', got {self.sums!r:.40}")
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
         width, has_trees = len(formula.names), isinstance(formula, (StepSum, TreeSum))
         nodes, constants = self._nodes(formula, helper, proto)

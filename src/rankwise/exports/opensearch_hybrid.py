@@ -1,4 +1,4 @@
-"""An OpenSearch search pipeline that normalises and combines the sub-queries of a hybrid query."""
+"""An OpenSearch search pipeline that normalizes and combines the sub-queries of a hybrid query."""
 
 import json
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class OpenSearchHybrid(Target):
         self._refuse_unless_known(formula.fusion, "opensearch")
         if not 2 <= len(formula.names) <= _MOST:
             raise RankwiseError(
-                f"a hybrid query of OpenSearch has 2 to {_MOST} sub-queries: found {len(formula.names)}"
+                f"a hybrid query of OpenSearch must have 2 to {_MOST} sub-queries, got {len(formula.names)}"
             )
         rule = formula.fusion
         combination: dict[str, Any] = {
@@ -52,7 +52,7 @@ class OpenSearchHybrid(Target):
         notes: tuple[str, ...] = (
             f"the sub-queries of the hybrid query stand in this order: {', '.join(formula.names)}",
             f"install it by PUT /_search/pipeline/{called}, and search with ?search_pipeline={called}",
-            "normalisation sees the documents that each sub-query returns: search with the size that the run had",
+            "normalization sees the documents that each sub-query returns: search with the size that the run had",
         )
         if rule.normalizer == "rrf":
             notes += ("ranks of equal scores are in the order of OpenSearch's documents",)
@@ -68,8 +68,8 @@ class OpenSearchHybrid(Target):
         if kind == "score-ranker-processor":
             columns = [_reciprocal(raw[:, j], combination["rank_constant"]) for j in range(len(weights))]
         else:
-            normalise = {"min_max": _min_max, "l2": _l2, "z_score": _z_score}[settings["normalization"]["technique"]]
-            columns = [normalise(raw[:, j]) for j in range(len(weights))]
+            normalize = {"min_max": _min_max, "l2": _l2, "z_score": _z_score}[settings["normalization"]["technique"]]
+            columns = [normalize(raw[:, j]) for j in range(len(weights))]
         # a sub-query that did not return the document has the score 0
         parts = [np.where(np.isnan(column), np.float32(0), column) for column in columns]
         return _combined(parts, weights, combination["technique"]).astype(np.float64)

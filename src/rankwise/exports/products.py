@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.exports.map_sums import (
-    PYTHON_STANDARDISED,
+    PYTHON_STANDARDIZED,
     CTables,
     ExactGraph,
     MapSum,
-    c_standardised,
+    c_standardized,
     c_table,
     python_table,
 )
@@ -43,7 +43,7 @@ class ProductSum(MapSum):
 
     def onnx(self, graph: ExactGraph) -> str:
         """The features of every product by Gather, their products, and then those with the weights."""
-        z = graph.standardised(self.center, self.scale)
+        z = graph.standardized(self.center, self.scale)
         pads = graph.constant([0, 0, 0, 1], "INT64")
         z = graph.node("Pad", z, pads, graph.constant(1.0))
         factors = [graph.node("Gather", z, graph.constant(column, "INT64"), axis=1) for column in self.places.T]
@@ -61,7 +61,7 @@ class ProductSum(MapSum):
         )
         body = [
             f"s = {self.constant!r}",
-            PYTHON_STANDARDISED.format(value=value),
+            PYTHON_STANDARDIZED.format(value=value),
             "for t, places in _PRODUCTS:",
             "    for place in places:",
             "        t *= z[place]",
@@ -82,7 +82,7 @@ class ProductSum(MapSum):
             f"double z[{width + 1}];",
             f"const int *place = {called}_place;",
             "int i, j;",
-            *c_standardised(called, width, value),
+            *c_standardized(called, width, value),
             f"z[{width}] = 1.0;",
             f"for (j = 0; j < {count}; j++) {{",
             f"    double t = {called}_weight[j];",

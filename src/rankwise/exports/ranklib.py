@@ -18,7 +18,7 @@ from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, UploadRequest, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
-from rankwise.exports.single import Single, normalised, single_trees
+from rankwise.exports.single import Single, normalized, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -57,8 +57,8 @@ class RankLib(Target):
         form = self.form or able[0]
         if form not in able:
             raise RankwiseError(
-                f"form is 'coordinate ascent' or 'linear regression' for weights, 'rankboost' or 'trees' for steps, "
-                f"'trees' for trees: found {self.form!r:.40}"
+                f"form must be 'coordinate ascent' or 'linear regression' for weights, 'rankboost' or 'trees' for steps, "
+                f"'trees' for trees, got {self.form!r:.40}"
             )
         notes = ["RankLib holds features in float32; one that a line of its data file lacks counts 0 in this model"]
         dropped = 0.0
@@ -199,7 +199,7 @@ class Elasticsearch(Target):
         form = self.form or own
         if form not in ("linear" if isinstance(formula, WeightedSum) else "xgboost", "ranklib"):
             raise RankwiseError(
-                f"form is 'linear' for weights, 'xgboost' for steps and trees, or 'ranklib': found {self.form!r:.40}"
+                f"form must be 'linear' for weights, 'xgboost' for steps and trees, or 'ranklib', got {self.form!r:.40}"
             )
         notes = [
             "the plugin computes features and scores in float32"
@@ -268,7 +268,7 @@ _UNMATCHED = (
 def _requests(featureset: str) -> tuple[UploadRequest, ...]:
     """What makes the store of features and models, the feature set and the model."""
     if not isinstance(featureset, str) or not featureset:
-        raise RankwiseError(f"featureset is the name of a feature set: found {featureset!r:.40}")
+        raise RankwiseError(f"featureset must be the name of a feature set, got {featureset!r:.40}")
     path = f"/_ltr/_featureset/{quote(featureset, safe='')}"
     return (
         UploadRequest("PUT", "/_ltr", may_exist=True),
@@ -314,7 +314,7 @@ def curl_script(requests: Sequence[UploadRequest]) -> str:
 
 def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
     """The model, notes and dropped constant of a weighted sum."""
-    own = normalised(formula, "the plugin")
+    own = normalized(formula, "the plugin")
     notes = [own.note] if own.note else []
     model: dict[str, Any] = {"type": "model/linear"}
     if own.center:
@@ -324,7 +324,7 @@ def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
             for place, center in own.center.items()
         }
         notes.append(
-            "behind a normaliser a feature that did not match counts (0 - mean) / standard_deviation, and not 0: give "
+            "behind a normalizer a feature that did not match counts (0 - mean) / standard_deviation, and not 0: give "
             "such features a default"
         )
     model["definition"] = json.dumps(own.weights(formula.names), ensure_ascii=False)

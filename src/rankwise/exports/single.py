@@ -1,12 +1,12 @@
 """Models for engines that compute in single precision, as Java's do: every product and sum is rounded to float32, in
 order.
 
-Three sections: arithmetic in float32 and checks that numbers fit into it; weighted sums for engines with normalisers
+Three sections: arithmetic in float32 and checks that numbers fit into it; weighted sums for engines with normalizers
 and without a constant (Solr, Elasticsearch); and trees (Solr, RankLib, ONNX), with sums of steps as one balanced tree
 per feature.
 
 A weighted sum keeps the scaling of the features, because x - center is then taken before anything is rounded away,
-which float32 bears better than weights on raw features. A constant c goes into the normaliser of the feature with the
+which float32 bears better than weights on raw features. A constant c goes into the normalizer of the feature with the
 largest weight: w (x - (center - c scale / w)) / scale = w (x - center) / scale + c.
 
 The leaf of a tree between two thresholds is worth the sum of all alphas below it. A score is one addition per feature
@@ -94,8 +94,8 @@ def scaled(column: Single, center: Any, scale: Any) -> Single:
 
 
 @dataclass(frozen=True)
-class Normalised:
-    """A weighted sum for an engine with normalisers.
+class Normalized:
+    """A weighted sum for an engine with normalizers.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Normalised:
     weight : dict of int to float
         Their weights.
     center : dict of int to float
-        The centers of features with a normaliser.
+        The centers of features with a normalizer.
     scale : dict of int to float
         Their scales.
     dropped : float
@@ -125,8 +125,8 @@ class Normalised:
         return {names[place]: self.weight[place] for place in self.used}
 
 
-def normalised(formula: WeightedSum, engine: str) -> Normalised:
-    """Express a weighted sum for an engine with normalisers and float32.
+def normalized(formula: WeightedSum, engine: str) -> Normalized:
+    """Express a weighted sum for an engine with normalizers and float32.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ def normalised(formula: WeightedSum, engine: str) -> Normalised:
 
     Returns
     -------
-    Normalised
-        Weights and normalisers.
+    Normalized
+        Weights and normalizers.
 
     Raises
     ------
@@ -158,14 +158,14 @@ def normalised(formula: WeightedSum, engine: str) -> Normalised:
             with_norm.add(largest)
             dropped = 0.0
             note = (
-                f"{engine} knows no constant: {formula.constant:.6g} is part of the normaliser of "
+                f"{engine} knows no constant: {formula.constant:.6g} is part of the normalizer of "
                 f"{formula.names[largest]!r}"
             )
         else:
             note = f"{engine} knows no constant: {formula.constant:.6g} is left out, which no ranking sees"
     for values, what in ((formula.weight, "weight"), (center, "center"), (scale, "scale")):
         as_single(values, formula.names, what, engine, added=what == "center")
-    return Normalised(
+    return Normalized(
         used,
         {place: float(formula.weight[place]) for place in used},
         {place: float(center[place]) for place in sorted(with_norm)},
@@ -254,8 +254,8 @@ def rounded_thresholds(threshold: Vector) -> Vector:
     nearest = inside.astype(np.float32)
     lower = np.where(nearest > inside, np.nextafter(nearest, -most), nearest)
     # LightGBM takes the next float64 after the middle
-    neighbours = (inside, np.nextafter(inside, -np.inf), np.nextafter(inside, np.inf))
-    of_float32 = np.any([np.ldexp(np.frexp(one)[0], _FEW_DIGITS) % 1.0 == 0.0 for one in neighbours], axis=0)
+    neighbors = (inside, np.nextafter(inside, -np.inf), np.nextafter(inside, np.inf))
+    of_float32 = np.any([np.ldexp(np.frexp(one)[0], _FEW_DIGITS) % 1.0 == 0.0 for one in neighbors], axis=0)
     return np.where(of_float32, lower, nearest).astype(np.float64)
 
 

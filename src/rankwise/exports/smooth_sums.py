@@ -17,7 +17,7 @@ class NetworkSum:
     names : tuple of str
         The names of the features.
     network : Network
-        The network, with a standardisation of raw features.
+        The network, with a standardization of raw features.
     constant : float
         The constant.
     missing : {"error", "zero", "min"}

@@ -21,7 +21,7 @@ from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
-from rankwise.exports.single import Single, normalised, single_trees
+from rankwise.exports.single import Single, normalized, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees, splits_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -117,7 +117,7 @@ class _ModelKind:
 
 def _weights(formula: WeightedSum) -> _ModelKind:
     """A weighted sum as a LinearModel."""
-    own = normalised(formula, "Solr")
+    own = normalized(formula, "Solr")
     features: list[dict[str, Any]] = []
     for place in own.used:
         entry: dict[str, Any] = {"name": formula.names[place]}
@@ -177,7 +177,7 @@ def before_slack(threshold: float) -> np.float32:
     Above, because a feature that equals its threshold is likelier than one a last place away: it stays on its side.
     """
     wanted = np.float32(threshold)
-    # the subtraction is rounded, so neighbours may be the better choice
+    # the subtraction is rounded, so neighbors may be the better choice
     around = [wanted - SLACK]
     with np.errstate(over="ignore"):
         for _ in range(4):

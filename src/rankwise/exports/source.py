@@ -295,7 +295,7 @@ class C(Target):
 def _only_math(name: str, *rest: Any) -> Any:
     """``import`` of a module that may use the functions of ``math`` and no other."""
     if name != "math":
-        raise ImportError(f"the function that was written imports math alone: found {name!r:.40}")
+        raise ImportError(f"the exported function may import only math, got {name!r:.40}")
     return math
 
 
@@ -314,7 +314,7 @@ def c_text(name: str) -> str:
 def _check_python_name(called: str) -> None:
     """Raise an error for a name that Python, or the module that is written, uses for something else."""
     if not _IDENTIFIER.fullmatch(called):
-        raise RankwiseError(f"the name of a function of Python is letters, digits and _: found {called!r:.60}")
+        raise RankwiseError(f"the name of a Python function must consist of letters, digits and _, got {called!r:.60}")
     # a function called len would call itself in place of the built-in one
     if iskeyword(called) or hasattr(builtins, called) or called in _TABLES or re.fullmatch("__.*__", called):
         raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")

@@ -110,7 +110,7 @@ class SQL(Target):
         """A name in quotes."""
         sign = _QUOTES[self.dialect]
         if not name or not name.isprintable():
-            raise RankwiseError(f"{name!r:.60} is no name that SQL knows: names are printable and not empty")
+            raise RankwiseError(f"names in SQL must be printable and not empty, got {name!r:.60}")
         return sign + name.replace(sign, 2 * sign) + sign
 
     def _built(self, columns: ColumnFeatures) -> list[str]:

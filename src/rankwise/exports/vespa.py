@@ -76,7 +76,7 @@ class Vespa(Target):
         """Write the rank profile."""
         profile_name(called)
         if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
-            raise RankwiseError(f"rerank is a whole number, 1 or more: found {self.rerank!r:.40}")
+            raise RankwiseError(f"rerank must be an integer of at least 1, got {self.rerank!r:.40}")
         # names become part of an expression, so they are checked one by one
         if columns is None:
             features, functions = [rank_feature(name) for name in formula.names], list[str]()
@@ -205,7 +205,7 @@ def _tree_terms(formula: TreeSum, features: list[str]) -> tuple[list[str], float
     """A nested expression per tree and a product per weight, the constant, and the features in use."""
     trees = formula.trees
     refuse_rules(formula, "Vespa", "sql, python or c", categories=False)
-    # x <= t is x < t' with the next float64 after t: Vespa recognises trees by this form
+    # x <= t is x < t' with the next float64 after t: Vespa recognizes trees by this form
     most = np.finfo(np.float64).max
     above = np.nextafter(trees.threshold, most)
     terms = [_drawn(tree, features) for tree in nested(trees, above)]
@@ -266,7 +266,7 @@ def _goes_left(values: NDArray[np.float64], split: TreeSplit) -> NDArray[np.bool
 def profile_name(called: str) -> None:
     """Raise an error for a name that no rank profile can have."""
     if not _PLAIN.fullmatch(called):
-        raise RankwiseError(f"the name of a rank profile is letters, digits and _: found {called!r:.60}")
+        raise RankwiseError(f"the name of a rank profile must consist of letters, digits and _, got {called!r:.60}")
     if called in _PROFILES:
         raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
 
@@ -278,7 +278,7 @@ def rank_feature(name: str) -> str:
     if _RANK_FEATURE.fullmatch(name):
         return name
     raise DataError(
-        f"the feature name {name!r:.60} is none that Vespa knows: expected an attribute such as age, or a rank feature "
+        f"the feature name {name!r:.60} is not valid in Vespa: expected an attribute such as age, or a rank feature "
         "such as bm25(title); give feature_names="
     )
 
@@ -304,7 +304,7 @@ class VespaHybrid(Target):
     Parameters
     ----------
     rerank : int, default=100
-        How many documents the global phase normalises and scores.
+        How many documents the global phase normalizes and scores.
     """
 
     name = "vespa-hybrid"
@@ -346,7 +346,7 @@ class VespaHybrid(Target):
             ]
         )
         notes = (
-            "a rank feature of a document that its operator did not match is 0, and takes part in the normalisation",
+            "a rank feature of a document that its operator did not match is 0, and takes part in the normalization",
             f"the global phase sees the {self.rerank} best documents of the phases before: give the profile a first "
             "phase that keeps the documents of every operator",
         )

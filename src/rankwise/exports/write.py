@@ -94,7 +94,7 @@ def export(
     """
     target = _target(to, options)
     if not isinstance(called, str) or not called.strip() or not called.isprintable():
-        raise RankwiseError(f"called is the name of the model, a printable text: found {called!r:.60}")
+        raise RankwiseError(f"called must be a printable string, the name of the model, got {called!r:.60}")
     ranker, scaler = opened(model, scaling, sample if isinstance(sample, Queries) else None)
     columns = _columns(ranker, features, target, feature_names)
     rows = None
@@ -117,11 +117,11 @@ def export(
     # a shift moves all scores alike and changes no ranking; Lucene rejects scores below 0
     lifted = _shift(shift, own)
     if lifted and isinstance(formula, FusionFormula):
-        raise RankwiseError(f"{target.title} adds no constant to scores: leave out shift=")
+        raise RankwiseError(f"{target.title} cannot add a constant to scores: remove shift=")
     formula = replace(formula, constant=formula.constant + lifted)
     written = target.write(formula, called) if columns is None else _write_columns(target, formula, called, columns)
     if lifted and written.dropped:
-        raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or leave it out")
+        raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or remove shift=")
     parity = None
     if sample is not None and own is not None:
         # computed from the written files, so that the check covers the writer, too
@@ -147,7 +147,7 @@ def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormul
             return plain
         able = sorted(name for name, kind in targets().items() if FusionFormula in kind.takes)
         raise RankwiseError(
-            f"{target.title} scores a document without seeing its query, and {ranker.name} normalises scores within "
+            f"{target.title} scores a document without seeing its query, and {ranker.name} normalizes scores within "
             f"each query: export to {', '.join(able)}, or fit with normalizer='none'"
         )
     if isinstance(formula, NetworkSum) and FusionFormula not in target.takes:
@@ -161,7 +161,7 @@ def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormul
             f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is {formula.about}: "
             f"export to {', '.join(able)}"
         )
-    raise RankwiseError(f"{target.title} takes a HybridRanker: found {ranker.name}")
+    raise RankwiseError(f"{target.title} requires a HybridRanker, got {ranker.name}")
 
 
 def _other_rules(formula: AnyFormula, target: Target) -> list[str]:
@@ -176,7 +176,7 @@ def _other_rules(formula: AnyFormula, target: Target) -> list[str]:
 
 
 def _scored(target: Target, written: Written, sample: Queries, formula: AnyFormula) -> Vector:
-    """The scores of the engine; one query after the other where it normalises within queries."""
+    """The scores of the engine; one query after the other where it normalizes within queries."""
     if not isinstance(formula, FusionFormula):
         return target.score(written.files, sample.X, formula.names)
     scores = np.empty(sample.n_documents)
@@ -245,7 +245,7 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
     if kind is None:
         near = difflib.get_close_matches(str(to).lower(), targets(), n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
-        raise RankwiseError(f"no export is called {to!r:.40}: there are {', '.join(sorted(targets()))}{meant}")
+        raise RankwiseError(f"to must be the name of an export target, got {to!r:.40}: there are {', '.join(sorted(targets()))}{meant}")
     # options of a target are the fields of its dataclass
     known = [one.name for one in fields(kind)]
     for name in options:
@@ -259,10 +259,10 @@ def _shift(shift: Any, scores: Any) -> float:
     """The constant to add."""
     if isinstance(shift, str):
         if shift != "sample":
-            raise RankwiseError(f"shift is a number or 'sample': found {shift!r:.40}")
+            raise RankwiseError(f"shift must be a number or 'sample', got {shift!r:.40}")
         if scores is None:
-            raise RankwiseError("shift='sample' lifts the scores of a sample above 0: give sample=")
+            raise RankwiseError("shift='sample' makes the scores of a sample positive: pass sample=")
         return max(0.0, -float(scores.min(initial=0.0)))
     if isinstance(shift, bool) or not isinstance(shift, (int, float)) or not abs(shift) < float("inf"):
-        raise RankwiseError(f"shift is a number or 'sample': found {shift!r:.40}")
+        raise RankwiseError(f"shift must be a number or 'sample', got {shift!r:.40}")
     return float(shift)

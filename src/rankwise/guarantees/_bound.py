@@ -25,7 +25,7 @@ Side = Literal["at most", "at least"]
 
 # What a bound is about: the queries that a model learned from; future queries, inferred from the sample that it learned
 # from or from queries that it never saw; a run over a stream; or how far a solver is from the optimum.
-Kind = Literal["training", "generalisation", "hold-out", "online", "optimality gap"]
+Kind = Literal["training", "generalization", "hold-out", "online", "optimality gap"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Bound(ShownAsFacts, HasTerms):
     side : {"at most", "at least"}, default="at most"
         Whether it is an upper or a lower bound.
     kind : str, default=None
-        "training", "generalisation", "hold-out", "online" or "optimality gap"; None if not stated.
+        "training", "generalization", "hold-out", "online" or "optimality gap"; None if not stated.
     scope : Scope, default=None
         Of which population it is, per which unit, when it may be read, and after which choices it holds.
 
@@ -188,13 +188,13 @@ def refuse_unless(where: str, *, above: float | None = None, least: float | None
         low = low or (above is not None and not number > above) or (least is not None and not number >= least)
         if low or not math.isfinite(number):
             limit = (
-                f"above {above:g}" if above is not None else f"{least:g} or more" if least is not None else "a number"
+                f"finite and above {above:g}" if above is not None else f"finite and at least {least:g}" if least is not None else "a finite number"
             )
-            raise RankwiseError(f"{where}: {name} is finite and {limit}: found {number!r}")
+            raise RankwiseError(f"{where}: {name} must be {limit}, got {number!r}")
 
 
 def refuse_unless_chance(where: str, **chances: float) -> None:
     """Raise an error for the first number that is not a probability strictly between 0 and 1."""
     for name, chance in chances.items():
         if not is_number(chance) or not 0 < chance < 1:
-            raise RankwiseError(f"{where}: {name} is between 0 and 1: found {chance!r}")
+            raise RankwiseError(f"{where}: {name} must be between 0 and 1, got {chance!r}")

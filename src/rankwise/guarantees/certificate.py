@@ -209,7 +209,7 @@ class Certificate:
         """Read what :meth:`to_dict` returned; raises RankwiseError for anything else."""
         try:
             if document["certificate"] > LAYOUT:
-                raise RankwiseError(f"a certificate of layout {document['certificate']!r} needs a newer rankwise")
+                raise RankwiseError(f"certificate layout {document['certificate']!r} requires a newer version of rankwise")
             return cls(
                 about=str(document["about"]),
                 delta=float(document["delta"]),

@@ -306,7 +306,7 @@ def _short(value: Any) -> str:
 # --------------------------------------------------------------------------------------------------------------- call
 
 
-_USUAL = {"choose_by": None, "level": 0.95, "test": "randomisation", "correction": "holm", "random_state": 0}
+_USUAL = {"choose_by": None, "level": 0.95, "test": "randomization", "correction": "holm", "random_state": 0}
 _USUAL_READING = {"missing": "error", "unjudged": "error", "zero_based": "auto", "qid": "qid", "label": "label"}
 _ELSEWHERE = {"scores": "...,  # scores from elsewhere", "fitted": "...,  # a model that was fitted elsewhere"}
 

@@ -62,7 +62,7 @@ class Descriptions:
     def _of_mapping(cls, source: Mapping[Any, Any], argument: str) -> "Descriptions":
         nested = [isinstance(value, Mapping) for value in source.values()]
         if any(nested) and not all(nested):
-            raise DataError(f"{argument} maps ids to texts, or ids to columns: found both in one mapping")
+            raise DataError(f"{argument} must map ids to texts or ids to columns, got both in one mapping")
         if not any(nested):
             return cls((_TEXT,), _by_id(((name, (value,)) for name, value in source.items()), argument))
         columns = list(dict.fromkeys(column for value in source.values() for column in value))
@@ -74,7 +74,7 @@ class Descriptions:
         table: RawTable = as_table(source)
         if key not in table.names:
             raise DataError(
-                f"{argument} has a column {key!r} of ids: found the columns {', '.join(map(repr, table.names))}"
+                f"{argument} must have a column {key!r} of ids, got the columns {', '.join(map(repr, table.names))}"
             )
         columns = [name for name in table.names if name != key]
         values = [table.column(name).values.tolist() for name in columns]
@@ -102,7 +102,7 @@ class Descriptions:
         if self._rows and len(ids) and not any(str(name) in self._rows for name in ids):
             found, expected = next(iter(self._rows)), str(ids[0])
             raise DataError(
-                f"{argument} describes none of the ids here: found such as {found!r}, expected {expected!r}"
+                f"{argument} must have ids such as {expected!r}, got ids such as {found!r}"
             )
         return self
 

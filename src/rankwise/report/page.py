@@ -140,7 +140,7 @@ def _texts(comparison: Comparison, documents: Any, title: str | None, queries: A
     """The texts about documents and queries, which have to match the comparison."""
     docid = comparison.queries.docid
     if docid is None and documents is not None:
-        raise DataError("documents describes documents by their ids: these queries have none")
+        raise DataError("documents= requires queries with document ids")
     if title is not None and documents is None:
         raise DataError(f"title must name a column of documents, which are not given, got {title!r:.60}")
     about = Descriptions.of(documents, "docid", "documents").checked([] if docid is None else list(docid), "documents")

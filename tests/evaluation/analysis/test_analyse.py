@@ -188,7 +188,7 @@ def test_groups_of_no_queries_are_an_empty_table(lists):
 
 def test_wrong_groups_are_refused_in_a_sentence(lists):
     values = np.zeros(len(lists))
-    with pytest.raises(RankwiseError, match="by is 'documents', 'relevant', 'pairs' or one group name per query"):
+    with pytest.raises(RankwiseError, match="by must be 'documents', 'relevant', 'pairs' or one group name per query"):
         by_group(lists, values, "length")
     with pytest.raises(DataError, match="one group name per query: found 2"):
         by_group(lists, values, ["a", "b"])

@@ -190,7 +190,7 @@ def test_lists_of_one_label_have_no_pairs_and_a_picture_all_the_same():
 
 
 def test_errors_of_no_ranker_are_refused():
-    with pytest.raises(DataError, match="rankers maps names to scores or fitted rankers: found none"):
+    with pytest.raises(DataError, match="rankers must be a dict from names to scores or fitted rankers, got an empty one"):
         label_pair_errors(QUERIES, {})
 
 
@@ -236,7 +236,7 @@ def test_the_histogram_names_what_is_counted():
         ([1, 2], None, r"one whole number from 0 on per query: found int64 of shape \(2,\)"),
         (np.full(60, -1), None, "one whole number from 0 on"),
         (np.full(60, 0.5), None, "found float64"),
-        ("pairs", 0, "width is a whole number from 1 on: found 0"),
+        ("pairs", 0, "width must be an integer of at least 1, got 0"),
     ],
 )
 def test_sizes_that_are_none_are_refused(by, width, words):
@@ -285,7 +285,7 @@ def test_the_conventions_of_other_tools_are_passed_on():
 
 @pytest.mark.parametrize("rankers", [{}, {"one": GOOD}, {"one": GOOD, "two": POOR, "three": GOOD}])
 def test_a_gain_is_between_two(rankers):
-    with pytest.raises(DataError, match=f"a gain is between two rankers: found {len(rankers)}"):
+    with pytest.raises(DataError, match=f"a gain compares two rankers, got {len(rankers)}"):
         gain_by_group(QUERIES, rankers)
 
 

@@ -345,7 +345,7 @@ def test_w14_tables_for_pages_and_papers():
     assert f"| **{ridge:.4f}** + |" in lines[2]
     assert lines[3].startswith("| a\\_b |")
     assert f"| {other:.4f} |" in lines[3]
-    assert lines[-1].startswith("Marks + and -: better and worse than a\\_b (paired randomisation test")
+    assert lines[-1].startswith("Marks + and -: better and worse than a\\_b (paired randomization test")
     lines = found.to_latex().splitlines()
     assert rf"& \textbf{{{ridge:.4f}}}$^{{+}}$ &" in lines[4]
     assert lines[5].startswith(r"a\_b & ")

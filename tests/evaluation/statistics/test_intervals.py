@@ -170,7 +170,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
     ("arguments", "sentence"),
     [
         ({"level": 95}, "level is a confidence between 0 and 1"),
-        ({"how": "jackknife"}, "how is 'bootstrap' or 't': found 'jackknife'"),
+        ({"how": "jackknife"}, "how must be 'bootstrap' or 't', got 'jackknife'"),
         ({"resamples": 0}, "resamples is 1 or more"),
         ({"weight": [1.0]}, "one number (a|per) query"),
         ({"weight": [-1.0, 1.0]}, "weights are finite and 0 or more"),

@@ -17,7 +17,7 @@ from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.statistics.multiple_testing import correct, significance
 from rankwise.evaluation.statistics.paired import paired_test
 
-TESTS = ("t", "randomisation", "wilcoxon", "sign")
+TESTS = ("t", "randomization", "wilcoxon", "sign")
 ALTERNATIVES = ("two-sided", "greater", "less")
 alternatives = st.sampled_from(ALTERNATIVES)
 # Eighths are exact in binary, so that an oracle may compare sums for equality.
@@ -57,8 +57,8 @@ def p_value(values, test, alternative="two-sided", **options):
 
 
 @given(differences, alternatives)
-def test_randomisation_is_the_share_of_all_sign_flips(values, alternative):
-    result = paired_test(values, np.zeros(len(values)), "randomisation", alternative=alternative)
+def test_randomization_is_the_share_of_all_sign_flips(values, alternative):
+    result = paired_test(values, np.zeros(len(values)), "randomization", alternative=alternative)
     if any(values):
         assert result.p_value == share_of_flips(values, alternative)
     else:
@@ -67,19 +67,19 @@ def test_randomisation_is_the_share_of_all_sign_flips(values, alternative):
 
 
 @given(differences, st.data(), alternatives)
-def test_weighted_randomisation_flips_weighted_differences(values, data, alternative):
+def test_weighted_randomization_flips_weighted_differences(values, data, alternative):
     weight = data.draw(st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), min_size=len(values), max_size=len(values)))
     terms = [value * number for value, number in zip(values, weight, strict=True)]
     expected = share_of_flips(terms, alternative) if any(values) else 1
-    assert p_value(values, "randomisation", alternative, weight=weight) == expected
+    assert p_value(values, "randomization", alternative, weight=weight) == expected
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 @pytest.mark.parametrize("n", [17, 29, 30])
-def test_randomisation_is_exact_for_thirty_queries(n, alternative):
+def test_randomization_is_exact_for_thirty_queries(n, alternative):
     terms = np.random.default_rng(n).integers(-4, 8, size=n)
     terms[terms == 0] = 1
-    result = paired_test(terms / 8, np.zeros(n), "randomisation", alternative=alternative)
+    result = paired_test(terms / 8, np.zeros(n), "randomization", alternative=alternative)
     assert result.exact
     assert result.p_value == pytest.approx(share_of_flips_of_whole_numbers(terms.tolist(), alternative), rel=1e-14)
 
@@ -88,15 +88,15 @@ def test_randomisation_is_exact_for_thirty_queries(n, alternative):
 def test_random_flips_estimate_the_share_of_all_flips(alternative):
     terms = np.random.default_rng(4).integers(-4, 6, size=60)
     truth = share_of_flips_of_whole_numbers([t for t in terms.tolist() if t], alternative)
-    result = paired_test(terms / 8, np.zeros(60), "randomisation", alternative=alternative, resamples=300_000)
+    result = paired_test(terms / 8, np.zeros(60), "randomization", alternative=alternative, resamples=300_000)
     assert not result.exact
     assert result.p_value == pytest.approx(truth, abs=4 * math.sqrt(truth * (1 - truth) / 300_000))
 
 
 def test_random_flips_never_claim_the_impossible():
     better = np.linspace(0.1, 0.9, 200)
-    assert p_value(better, "randomisation", resamples=999) == 1 / 1000
-    assert p_value(better, "randomisation", "less", resamples=999) == 1
+    assert p_value(better, "randomization", resamples=999) == 1 / 1000
+    assert p_value(better, "randomization", "less", resamples=999) == 1
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -142,7 +142,7 @@ def test_sign_is_the_binomial_test_of_the_queries_that_differ(values, alternativ
 @settings(max_examples=25)
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=6),
-    st.sampled_from(["randomisation", "wilcoxon", "sign"]),
+    st.sampled_from(["randomization", "wilcoxon", "sign"]),
     alternatives,
 )
 def test_p_values_are_super_uniform_when_signs_are_chance(sizes, test, alternative):
@@ -218,7 +218,7 @@ def test_a_constant_difference_is_as_sure_as_the_test_can_be():
     better = np.full(5, 0.5)
     assert p_value(better, "t") == 0
     assert p_value(better, "t", "less") == 1
-    assert p_value(better, "randomisation") == p_value(better, "sign") == p_value(better, "wilcoxon") == 2 / 2**5
+    assert p_value(better, "randomization") == p_value(better, "sign") == p_value(better, "wilcoxon") == 2 / 2**5
 
 
 def test_one_query_cannot_show_anything_by_t():
@@ -237,7 +237,7 @@ def test_differences_that_are_the_same_number_share_their_rank():
 
 def test_queries_without_a_value_are_left_out_in_pairs_and_counted():
     first, second = [0.9, math.nan, 0.5, 0.8, 0.7], [0.1, 0.2, math.nan, 0.3, 0.6]
-    result = paired_test(first, second, "randomisation")
+    result = paired_test(first, second, "randomization")
     assert (result.n, result.left_out, result.wins) == (3, 2, 3)
     assert result.difference == pytest.approx((0.8 + 0.5 + 0.1) / 3)
     assert result.p_value == 2 / 8
@@ -253,7 +253,7 @@ def test_a_query_of_weight_zero_is_left_out():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"test": "z"}, "test is 't', 'randomisation', 'wilcoxon' or 'sign': found 'z'"),
+        ({"test": "z"}, "test must be 't', 'randomization', 'wilcoxon' or 'sign', got 'z'"),
         ({"alternative": "better"}, "alternative is"),
         ({"test": "sign", "weight": [1, 2]}, "the sign test counts every query once"),
         ({"test": "wilcoxon", "weight": [1, 2]}, "the wilcoxon test counts every query once"),
@@ -305,7 +305,7 @@ def test_no_correction_changes_nothing():
 
 
 def test_wrong_corrections_are_refused():
-    with pytest.raises(RankwiseError, match="how is 'holm', 'bh' or 'none': found 'bonferroni'"):
+    with pytest.raises(RankwiseError, match="how must be 'holm', 'bh' or 'none', got 'bonferroni'"):
         correct([0.1], "bonferroni")
     with pytest.raises(DataError, match=r"between 0 and 1: found -0\.1"):
         correct([-0.1])
@@ -398,7 +398,7 @@ def test_query_weights_count_in_the_comparison():
 
 def test_evaluations_on_different_queries_are_refused_by_name():
     one, other = Evaluated.of(["x", "y"], AP=[0.1, 0.2]), Evaluated.of(["x", "z"], AP=[0.1, 0.2])
-    with pytest.raises(DataError, match=r"'a' and 'b' were measured on different queries: number 1 is 'y' .* and 'z'"):
+    with pytest.raises(DataError, match=r"'a' and 'b' must be evaluated on the same queries: number 1 is 'y' .* and 'z'"):
         significance({"a": one, "b": other})
     with pytest.raises(DataError, match="'a' was measured on 2 queries and 'b' on 3"):
         significance({"a": one, "b": {"AP": [0.1, 0.2, 0.3]}})
@@ -416,7 +416,7 @@ def test_a_comparison_needs_two_rankers_and_a_known_baseline():
         significance({"a": one, "b": one}, baseline="c")
 
 
-def test_the_randomisation_test_is_about_exchangeable_rankings_and_not_about_means():
+def test_the_randomization_test_is_about_exchangeable_rankings_and_not_about_means():
     """Skewed differences of mean 0 are no reason to reject, and it rejects them more often than its level."""
     random = np.random.default_rng(0)
     drawn = random.exponential(size=(400, 20)) - 1

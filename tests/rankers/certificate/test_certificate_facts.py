@@ -26,7 +26,7 @@ def test_what_the_package_knows_of_a_bound_is_not_left_to_be_assumed():
     for options in ({"first_ball": 1.0}, {}):  # chosen by the user, or by the largest row of the sample
         (row,) = named(fitted(RidgeRanker(alpha=1.0)).certificate(TRAIN, **options), "Uniform, l2-Lipschitz")
         assert settled(row)[FIRST_BALL.sentence] is None
-    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN), "Regularised minimisation")
+    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN), "Regularized minimization")
     assert settled(row)[CONVEX.sentence] is True
 
 

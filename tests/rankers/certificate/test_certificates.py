@@ -107,7 +107,7 @@ def test_every_ranker_has_a_certificate_that_comes_back_from_json_and_from_a_fil
 def test_bounds_on_the_training_lists_are_true_of_them(ranker):
     model = fitted(ranker)
     for row in model.certificate(TRAIN).rows:
-        assert row.kind in ("training", "generalisation", "online", "optimality gap")
+        assert row.kind in ("training", "generalization", "online", "optimality gap")
         title = f"1 - {model._measure().title} on the training queries"
         if row.bounds == title and row.applies is not False:
             assert 1 - model.score(TRAIN) <= row.value + 1e-12
@@ -280,7 +280,7 @@ def test_other_lists_than_those_of_the_fit_are_noticed():
     ids=lambda value: " ".join(repr(value).split()),
 )
 def test_a_chosen_lambda_or_centre_makes_the_bound_one_whose_precondition_is_not_met(ranker, applies):
-    (row,) = named(fitted(ranker).certificate(TRAIN, **KNOWN), "Regularised minimisation")
+    (row,) = named(fitted(ranker).certificate(TRAIN, **KNOWN), "Regularized minimization")
     assert row.applies is applies
     if "theory" in repr(ranker):
         assert all(one.met for one in row.preconditions if "lambda was fixed" in one.sentence)
@@ -289,7 +289,7 @@ def test_a_chosen_lambda_or_centre_makes_the_bound_one_whose_precondition_is_not
 
 def test_features_that_were_scaled_by_the_lists_make_it_not_met():
     wide = TRAIN.map_features(lambda X: 100 * X)
-    (row,) = named(RankSVM(alpha=0.1).fit(wide).certificate(wide), "Regularised minimisation")
+    (row,) = named(RankSVM(alpha=0.1).fit(wide).certificate(wide), "Regularized minimization")
     assert row.applies is False
     assert any(
         "not scaled by statistics of these queries" in one.sentence and one.met is False for one in row.preconditions
@@ -297,8 +297,8 @@ def test_features_that_were_scaled_by_the_lists_make_it_not_met():
 
 
 def test_the_lambda_that_is_not_declared_for_a_norm_is_the_best_for_its_own():
-    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN), "Regularised minimisation")
-    assert row.terms["regularisation"] == pytest.approx(row.terms["stability"])
+    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN), "Regularized minimization")
+    assert row.terms["regularization"] == pytest.approx(row.terms["stability"])
 
 
 # ------------------------------------------------------------------------------------------- declared constants
@@ -315,7 +315,7 @@ def test_a_declared_constant_that_the_lists_contradict_is_refused():
         model.certificate(TRAIN, holdout=wider, row_radius=radius)  # a hold-out query refutes it, too
     with pytest.raises(RankwiseError, match="longest=3 must hold for every query"):
         model.certificate(TRAIN, longest=3)
-    with pytest.raises(RankwiseError, match="row_radius is finite and above 0"):
+    with pytest.raises(RankwiseError, match="row_radius must be finite and above 0"):
         model.certificate(TRAIN, row_radius=-1.0)
 
 
@@ -350,7 +350,7 @@ def test_with_many_lists_a_uniform_bound_is_the_headline():
     queries = Queries.from_arrays(X, np.tile([1.0, 0.0], count), group=np.full(count, 2))
     model = SLAMRanker("nDCG", alpha=0.055, prior_coef=None).fit(queries)
     found = model.certificate(queries, row_radius=0.5, longest=2, first_ball=1.0)
-    assert found.headline.kind == "generalisation"
+    assert found.headline.kind == "generalization"
     assert not found.headline.vacuous
     assert 1 - model.score(queries) <= found.headline.value < 0.5
 
@@ -359,7 +359,7 @@ def test_bounds_of_averaged_descent_are_for_the_weights_whose_step_it_took():
     model = OnlineRanker(step="constant", eta=0.01).fit(TRAIN)
     (row,) = named(model.certificate(TRAIN), "Averaged gradient descent")
     assert row.terms["eta"] == pytest.approx(0.01)
-    assert row.kind == "generalisation"
+    assert row.kind == "generalization"
     twice = OnlineRanker(step="constant", eta=0.01, epochs=2).fit(TRAIN)
     (row,) = named(twice.certificate(TRAIN), "Averaged gradient descent")
     assert row.applies is False
@@ -380,7 +380,7 @@ def test_lists_that_say_nothing_give_notes_and_no_error():
 
 
 def test_delta_is_checked_before_any_work():
-    with pytest.raises(RankwiseError, match="delta is between 0 and 1"):
+    with pytest.raises(RankwiseError, match="delta must be between 0 and 1"):
         fitted(RidgeRanker(alpha=1.0)).certificate(TRAIN, delta=0.0)
 
 

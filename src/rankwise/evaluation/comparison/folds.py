@@ -150,7 +150,7 @@ class FoldParts:
         if len(known):
             raise DataError(
                 f"{name!r} learned from {len(known):,} of the {len(tested):,} test queries, such as query "
-                f"{tested.names()[known[0]]!r}: leave them out, or give a ranker that is not fitted"
+                f"{tested.names()[known[0]]!r}: remove them, or pass a ranker that is not fitted"
             )
 
     @staticmethod
@@ -195,12 +195,12 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
         data.labels()
         return _divided(data, folds, learning, random_state)
     if folds is not None:
-        raise DataError(f"these data come in folds of their own: leave out folds={folds}")
+        raise DataError(f"the data are already divided into folds: remove folds={folds}")
     if not isinstance(data, Iterable):
-        raise DataError(f"data is Queries, folds, a file or a folder of folds: found {type(data).__name__}")
+        raise DataError(f"data must be Queries, folds, a file or a folder of folds, got {type(data).__name__}")
     parts = tuple(_part(fold, number) for number, fold in enumerate(data, start=1))
     if not parts:
-        raise DataError("a comparison needs at least one fold: found none")
+        raise DataError("a comparison requires at least one fold")
     _refuse_shared(parts)
     return FoldParts(parts)
 
@@ -243,7 +243,7 @@ def _skeleton(table: RawTable, options: dict[str, Any]) -> Queries:
     labels = labels_of(table, known.label, known.grades)
     if labels is None:
         raise DataError(
-            f"there is no column {known.label!r} of labels, which a comparison needs: give label='its name'"
+            f"there is no column {known.label!r} of labels, which a comparison requires: pass label='its name'"
         )
     places = np.arange(table.n_rows, dtype=np.float64)[:, None]
     ids, docids = table.identities(known.qid), docids_of(table, known.docid, ())
@@ -289,7 +289,7 @@ def _divided(data: Queries, folds: int | None, learning: bool, random_state: int
     else:
         count = USUAL_FOLDS if folds is None else folds
         if not is_whole(count, 3):
-            raise DataError(f"folds is 1 (one division into three parts) or 3 and more: found {count!r:.60}")
+            raise DataError(f"folds must be 1 (one division into three parts) or an integer of at least 3, got {count!r:.60}")
         made = [tuple(fold) for fold in kfold(data, count, random_state=random_state)]
         places = [fold.test for fold in kfold(numbered, count, random_state=random_state)]
     rows = tuple(place.X[:, 0].astype(np.int64) for place in places)
@@ -303,7 +303,7 @@ def _part(fold: Any, number: int) -> FoldPart:
         parts = (parts[0], None, parts[1])
     wanted = len(parts) == 3 and isinstance(parts[0], Queries) and isinstance(parts[2], Queries)
     if not wanted or not isinstance(parts[1], (Queries, type(None))):
-        raise DataError(f"fold {number} is not (train, validation, test) or (train, test), each of them Queries")
+        raise DataError(f"fold {number} must be a tuple (train, validation, test) or (train, test) of Queries")
     train, validation, test = parts
     # an empty validation part is the same as none
     if validation is not None and not len(validation):
@@ -316,7 +316,7 @@ def _part(fold: Any, number: int) -> FoldPart:
             raise DataError(f"fold {number} has no query in its {name} part")
         if part.n_features != test.n_features:
             raise DataError(
-                f"fold {number} has {part.n_features} features in its {name} part and {test.n_features} where it tests"
+                f"fold {number} has {part.n_features} features in its {name} part and {test.n_features} in its test part"
             )
     return FoldPart(train, validation, test)
 
@@ -337,8 +337,8 @@ def _refuse_shared(parts: Sequence[FoldPart]) -> None:
         for query in part.test.names() if part.test.qid is not None else ():
             if tested.setdefault(query, number) != number:
                 raise DataError(
-                    f"query {query!r} is tested in fold {tested[query]} and in fold {number}: every query is tested "
-                    "once (where they are different queries, read_folds(folder, rename=True) tells them apart)"
+                    f"query {query!r} is tested in fold {tested[query]} and in fold {number}: every query must be "
+                    "tested once (if they are different queries, read_folds(folder, rename=True) renames them)"
                 )
 
 

@@ -169,7 +169,7 @@ def _checked(queries: Queries) -> tuple[Any, Vector]:
     X, y = in_list_order(queries)
     if len(y) and ((y != np.rint(y)) | (y > _LARGEST_LABEL)).any():
         odd = y[(y != np.rint(y)) | (y > _LARGEST_LABEL)][0]
-        raise DataError(f"LightGBM's lambdarank takes whole labels from 0 to {_LARGEST_LABEL}: found {odd:g}")
+        raise DataError(f"LightGBM's lambdarank requires integer labels from 0 to {_LARGEST_LABEL}, got {odd:g}")
     return X, y
 
 
@@ -186,7 +186,7 @@ def save_trees(model: LambdaRank, path: str | os.PathLike[str]) -> None:
 def read_trees(store: Store) -> LambdaRank:
     """Read a model from the folder of finished cells; the caller has checked that the file was not changed."""
     if store.kind != KIND:
-        raise FileFormatError(f"{store.path} holds {store.kind}, and no trees")
+        raise FileFormatError(f"{store.path} must be a file of LightGBM trees, got {store.kind}")
     parameters: dict[str, Any] = store.fact("parameters", dict)
     model = LambdaRank(**parameters)
     text = store.array("text", np.uint8, (None,)).tobytes().decode()

@@ -168,8 +168,8 @@ def plain(value: Any, name: str) -> Any:
         return {"object": type(value).__qualname__, "content": digest_of(pickle.dumps(value))}
     except Exception as error:  # whatever refuses to be written down
         raise RankwiseError(
-            f"the parameter {name}={value!r:.60} cannot be described exactly, so this run could not be "
-            "resumed later: leave out resume="
+            f"the parameter {name}={value!r:.60} cannot be described exactly, so the run could not be "
+            "resumed: remove resume="
         ) from error
 
 

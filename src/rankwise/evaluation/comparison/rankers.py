@@ -114,9 +114,9 @@ def as_entries(
     """
     named = _named(rankers)
     if not named:
-        raise RankwiseError("a comparison needs at least one ranker: found none")
+        raise RankwiseError("a comparison requires at least one ranker")
     if grids is not None and not isinstance(grids, Mapping):
-        raise RankwiseError(f"grids are given by the name of the ranker: found {type(grids).__name__}")
+        raise RankwiseError(f"grids must be a dict from ranker names to grids, got {type(grids).__name__}")
     unknown = [name for name in grids or {} if name not in named]
     if unknown:
         raise RankwiseError(f"grids names {unknown[0]!r}, which is not among the rankers {', '.join(map(repr, named))}")
@@ -143,7 +143,7 @@ def _named(rankers: Any) -> dict[str, Any]:
     if isinstance(rankers, Mapping):
         odd = [name for name in rankers if not isinstance(name, str)]
         if odd:
-            raise RankwiseError(f"rankers are named by texts: found {odd[0]!r}")
+            raise RankwiseError(f"names of rankers must be strings, got {odd[0]!r}")
         return dict(rankers)
     # a single ranker is a list of one
     if isinstance(rankers, (str, os.PathLike, np.ndarray)) or not isinstance(rankers, Sequence):
@@ -155,9 +155,9 @@ def _named(rankers: Any) -> dict[str, Any]:
         elif hasattr(ranker, "predict"):
             name = type(ranker).__name__
         else:
-            raise RankwiseError(f"scores need a name: give a dict such as {{'mine': scores}}, found {ranker!r:.40}")
+            raise RankwiseError(f"scores require a name: pass a dict such as {{'mine': scores}}, got {ranker!r:.40}")
         if name in found:
-            raise RankwiseError(f"two rankers are called {name!r}: give a dict with a name for each")
+            raise RankwiseError(f"two rankers are named {name!r}: pass a dict with a different name for each")
         found[name] = ranker
     return found
 
@@ -169,14 +169,14 @@ def _entry(name: str, value: Any, measure: str | Measure, grids: Mapping[str, Gr
     if isinstance(value, (str, os.PathLike)) or not hasattr(value, "predict"):
         entry: Entry = Given(_refuse_no_scores(name, value))
     elif isinstance(value, type):
-        raise RankwiseError(f"{name!r} is the class {value.__name__}: give an object of it, {value.__name__}(...)")
+        raise RankwiseError(f"{name!r} must be an instance, got the class {value.__name__}: pass {value.__name__}(...)")
     # a fitted model is never trained again: it may have cost days
     elif not hasattr(value, "fit") or _is_fitted(value):
         entry = Fitted(value)
     else:
         return _learner(name, value, grids.get(name), random_state)
     if grids.get(name):
-        raise RankwiseError(f"grids names {name!r}, which does not learn here: leave it out")
+        raise RankwiseError(f"grids names {name!r}, which is not fitted in this comparison: remove it from grids")
     return entry
 
 
@@ -196,7 +196,7 @@ def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state:
 
     with read_store(text) as store:
         if store.kind != KIND:
-            raise DataError(f"{text} holds {store.kind}, and a comparison takes a saved ranker or a file of scores")
+            raise DataError(f"{text} must be a saved ranker or a file of scores, got {store.kind}")
         return read_ranker(store)
 
 

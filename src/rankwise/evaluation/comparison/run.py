@@ -245,18 +245,18 @@ def baseline_of(baseline: str | None, entries: Mapping[str, Entry]) -> str:
     if baseline is None:
         return next(iter(entries))
     if not isinstance(baseline, str) or baseline not in entries:
-        raise RankwiseError(f"baseline is one of {', '.join(map(repr, entries))}: found {baseline!r}")
+        raise RankwiseError(f"baseline must be one of {', '.join(map(repr, entries))}, got {baseline!r}")
     return baseline
 
 
 def check_options(level: float, correction: Correction, random_state: Any, reading: Any) -> dict[str, Any]:
     """Check what would otherwise fail after hours of learning, and return the options for reading files."""
     if reading is not None and not isinstance(reading, Mapping):
-        raise RankwiseError(f"reading holds options of read_letor by name: found {type(reading).__name__}")
+        raise RankwiseError(f"reading must be a dict of options of read_letor, got {type(reading).__name__}")
     if not checks.is_number(level) or not 0 < level < 1:
-        raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
+        raise RankwiseError(f"level must be a confidence level between 0 and 1, such as 0.95, got {level}")
     if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
-        raise RankwiseError(f"random_state is a whole number, which the result repeats: found {random_state!r:.40}")
+        raise RankwiseError(f"random_state must be an integer, which makes the result reproducible, got {random_state!r:.40}")
     correct([0.5], correction)
     return dict(reading or {})
 

@@ -52,7 +52,7 @@ GRIDS: dict[str, Grid] = {
 }
 
 # The one to begin with, and one of each family, quick enough for a first look: regression, pairs, lists, boosting,
-# online, direct optimisation.
+# online, direct optimization.
 USUAL = (
     "AutoRanker",
     "RidgeRanker",
@@ -211,7 +211,7 @@ def select(
     """
     for name, given in (("rankers", rankers), ("grids", {} if grids is None else grids)):
         if not isinstance(given, Mapping):
-            raise RankwiseError(f"{name} are given by name, {{'name': ...}}: found {type(given).__name__}")
+            raise RankwiseError(f"{name} must be a dict with names as keys, got {type(given).__name__}")
     unknown = sorted(set(grids or {}) - set(rankers))
     if unknown:
         raise RankwiseError(
@@ -229,7 +229,7 @@ def select(
             seconds = time.perf_counter() - began
             chosen.append({"fold": number, "ranker": name, **line, "seconds": seconds})
     if not tests:
-        raise DataError("a selection needs at least one fold: found none")
+        raise DataError("a selection requires at least one fold")
     columns = {key: [line[key] for line in chosen] for key in chosen[0]} if chosen else {}
     return Selection(
         Queries.concat(tests), {name: np.concatenate(parts) for name, parts in scores.items()}, Table(columns)

@@ -53,9 +53,9 @@ class Cells:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(path_of(folder))
         if self.folder.exists() and not self.folder.is_dir():
-            raise RankwiseError(f"{folder} is not a folder: resume= names the folder of finished parts")
+            raise RankwiseError(f"resume must be a folder, got the file {folder}")
         if not self.folder.parent.is_dir():
-            raise RankwiseError(f"{folder} cannot be made: the folder {self.folder.parent} does not exist")
+            raise RankwiseError(f"{folder} cannot be created: the folder {self.folder.parent} does not exist")
         with refusing(folder):
             self.folder.mkdir(exist_ok=True)
         remove_parts(self.folder, ending=".rankwise")  # of a run that was killed

@@ -116,7 +116,7 @@ def interval(
     0.32 to 0.76
     """
     if not checks.is_number(level) or not 0 < level < 1:
-        raise RankwiseError(f"level is a confidence between 0 and 1, such as 0.95: found {level}")
+        raise RankwiseError(f"level must be a confidence level between 0 and 1, such as 0.95, got {level}")
     kept, weights = _counted(values, weight)
     if len(kept) < 2:
         return math.nan, math.nan
@@ -127,10 +127,10 @@ def interval(
         return _t_interval(kept, weights, level)
     if how == "bootstrap":
         if not isinstance(resamples, (int, np.integer)) or resamples < 1:
-            raise RankwiseError(f"resamples is 1 or more: found {resamples!r:.60}")
+            raise RankwiseError(f"resamples must be an integer of at least 1, got {resamples!r:.60}")
         drawn = resampled_means(kept, weights, resamples, checks.as_random(random_state))
         return _bca(kept, weights, drawn, level)
-    raise RankwiseError(f"how is 'bootstrap' or 't': found {how!r}")
+    raise RankwiseError(f"how must be 'bootstrap' or 't', got {how!r}")
 
 
 def caution(queries: int) -> str:
@@ -189,7 +189,7 @@ def resampled_means(kept: Vector, weights: Vector, resamples: int, random: np.ra
 
 
 def standard_error(kept: Vector, weights: Vector) -> float:
-    """The standard error of the weighted mean, linearised as that of a ratio of sums."""
+    """The standard error of the weighted mean, linearized as that of a ratio of sums."""
     count = len(kept)
     away, size = _scaled(weights * (kept - _mean(kept, weights)))
     return size * math.sqrt(count / (count - 1) * math.fsum((away**2).tolist())) / math.fsum(weights.tolist())
@@ -252,10 +252,10 @@ def _counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Vector, Vecto
     """The values that count and their weights, sorted, so that the order of the queries has no effect."""
     array = np.asarray(values, dtype=np.float64) + 0.0  # -0 becomes 0: they sort as equals
     if array.ndim != 1:
-        raise DataError(f"values holds one number per query: found shape {array.shape}")
+        raise DataError(f"values must hold one number per query, got shape {array.shape}")
     if np.isinf(array).any():
         query = int(np.argmax(np.isinf(array)))
-        raise DataError(f"values is {array[query]} at query {query:,}: an infinite value has no mean")
+        raise DataError(f"values must be finite, got {array[query]} at query {query:,}")
     if weight is None:
         kept = np.sort(array[~np.isnan(array)])
         return kept, np.ones(len(kept))

@@ -55,10 +55,10 @@ def correct(p_values: ArrayLike, how: Correction = "holm") -> Vector:
     try:
         p = np.array(p_values, dtype=np.float64, ndmin=1)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"p-values lie between 0 and 1: {in_one_line(error)}") from error
+        raise DataError(f"p-values must be numbers between 0 and 1: {in_one_line(error)}") from error
     known = ~np.isnan(p)
     if ((p[known] < 0) | (p[known] > 1)).any():
-        raise DataError(f"p-values lie between 0 and 1: found {p[known].min():g} to {p[known].max():g}")
+        raise DataError(f"p-values must lie between 0 and 1, got values from {p[known].min():g} to {p[known].max():g}")
     if how == "holm":
         p[known] = _holm(p[known])
     elif how == "bh":
@@ -66,7 +66,7 @@ def correct(p_values: ArrayLike, how: Correction = "holm") -> Vector:
 
         p[known] = false_discovery_control(p[known], method="bh")
     elif how != "none":
-        raise RankwiseError(f"how is 'holm', 'bh' or 'none': found {how!r}")
+        raise RankwiseError(f"how must be 'holm', 'bh' or 'none', got {how!r}")
     return p
 
 
@@ -74,7 +74,7 @@ def significance(
     evaluations: Mapping[str, Any],
     *,
     baseline: str | None = None,
-    test: Test = "randomisation",
+    test: Test = "randomization",
     correction: Correction = "holm",
     level: float = 0.95,
     how: How = "bootstrap",
@@ -92,7 +92,7 @@ def significance(
         pytrec_eval's results as JSON).
     baseline : str, default=None
         Compare each other ranker with this one; None compares all pairs, the later one with the earlier.
-    test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
+    test : {"randomization", "t", "wilcoxon", "sign"}, default="randomization"
         The paired test, see :func:`paired_test`.
     correction : {"holm", "bh", "none"}, default="holm"
         The correction over all rows of the table together, see :func:`correct`.
@@ -101,7 +101,7 @@ def significance(
     how : {"bootstrap", "t"}, default="bootstrap"
         The kind of interval, see :func:`~rankwise.evaluation.statistics.intervals.interval`.
     resamples : int, default=100000
-        Random flips of the randomisation test.
+        Random flips of the randomization test.
     random_state : int or Generator, default=0
         Seed of the flips and of the bootstrap.
     alternative : {"two-sided", "greater", "less"}, default="two-sided"
@@ -126,7 +126,7 @@ def significance(
     (array([0.125]), array([4]))
     """
     if not isinstance(evaluations, Mapping):
-        raise DataError(f"evaluations are given by name, {{'a': ..., 'b': ...}}: found {type(evaluations).__name__}")
+        raise DataError(f"evaluations must be a dict from names to evaluations, {{'a': ..., 'b': ...}}, got {type(evaluations).__name__}")
     # evaluations and plain dicts are read alike from here on
     judged = {name: _Judged.of(evaluation) for name, evaluation in evaluations.items()}
     pairs = _pairs(list(judged), baseline)
@@ -183,11 +183,11 @@ class _Judged:
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
     """(ranker, baseline) pairs: every other one with the baseline, or each later one with each earlier one."""
     if len(names) < 2:
-        raise RankwiseError(f"significance compares two rankers or more: found {len(names)}")
+        raise RankwiseError(f"significance requires at least two rankers, got {len(names)}")
     if baseline is None:
         return [(later, earlier) for earlier, later in combinations(names, 2)]
     if baseline not in names:
-        raise RankwiseError(f"baseline is one of {', '.join(map(repr, names))}: found {baseline!r}")
+        raise RankwiseError(f"baseline must be one of {', '.join(map(repr, names))}, got {baseline!r}")
     return [(name, baseline) for name in names if name != baseline]
 
 
@@ -197,16 +197,18 @@ def _refuse_different_queries(judged: Mapping[str, _Judged]) -> None:
     for name, other in others:
         if set(other.values) != set(known.values):
             lacking = sorted(set(other.values) ^ set(known.values))[0]
-            raise DataError(f"{base!r} and {name!r} were measured differently: only one has {lacking}")
+            raise DataError(f"{base!r} and {name!r} must have the same measures: only one of them has {lacking}")
         sizes = [next(map(len, side.values.values()), 0) for side in (known, other)]
         if sizes[0] != sizes[1]:
-            raise DataError(f"{base!r} was measured on {sizes[0]:,} queries and {name!r} on {sizes[1]:,}: use the same")
+            raise DataError(
+                f"{base!r} and {name!r} must be evaluated on the same queries, got {sizes[0]:,} and {sizes[1]:,} queries"
+            )
         if known.qid is not None and other.qid is not None and known.qid != other.qid:
             place = next(i for i, (a, b) in enumerate(zip(known.qid, other.qid, strict=True)) if a != b)
             raise DataError(
-                f"{base!r} and {name!r} were measured on different queries: number {place:,} is "
-                f"{known.qid[place]!r} in the one and {other.qid[place]!r} in the other"
+                f"{base!r} and {name!r} must be evaluated on the same queries: number {place:,} is "
+                f"{known.qid[place]!r} in the first and {other.qid[place]!r} in the second"
             )
         one, two = (np.ones(sizes[0]) if side.weight is None else side.weight for side in (known, other))
         if not np.array_equal(one, two):
-            raise DataError(f"{base!r} and {name!r} were measured with different query weights: use the same")
+            raise DataError(f"{base!r} and {name!r} must have the same query weights")

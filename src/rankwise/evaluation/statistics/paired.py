@@ -1,7 +1,7 @@
 """Paired tests over values per query: whether one ranking is better than another beyond chance.
 
-:func:`paired_test` runs Fisher's randomisation test, Student's t test, Wilcoxon's signed-rank test or the sign test.
-With up to 30 differences the randomisation and Wilcoxon tests are exact.
+:func:`paired_test` runs Fisher's randomization test, Student's t test, Wilcoxon's signed-rank test or the sign test.
+With up to 30 differences the randomization and Wilcoxon tests are exact.
 """
 
 import math
@@ -18,7 +18,7 @@ from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.checks import as_weights
 
-Test = Literal["t", "randomisation", "wilcoxon", "sign"]
+Test = Literal["t", "randomization", "wilcoxon", "sign"]
 Alternative = Literal["two-sided", "greater", "less"]
 
 # Two values of a query that differ by less than this share of them differ by rounding, not by ranking.
@@ -72,7 +72,7 @@ class PairedTest(ShownAsFacts):
 def paired_test(
     first: ArrayLike,
     second: ArrayLike,
-    test: Test = "randomisation",
+    test: Test = "randomization",
     *,
     weight: ArrayLike | None = None,
     resamples: int = 100_000,
@@ -83,14 +83,14 @@ def paired_test(
 
     All tests look at the differences :math:`d_q` of the values per query:
 
-    - ``"randomisation"`` (Fisher's) asks how often :math:`|\sum_q \pm w_q d_q|` reaches :math:`|\sum_q w_q d_q|` when
+    - ``"randomization"`` (Fisher's) asks how often :math:`|\sum_q \pm w_q d_q|` reaches :math:`|\sum_q w_q d_q|` when
       the sign of every difference is decided by a fair coin. It assumes only that the two rankings could change places
       within each query, and tests that, not only equal means: for skewed differences of mean 0 (an exponential variable
       minus its mean) p is at most 0.05 in about 8 % of the samples. It is exact, over all sign flips, for up to 30
       differences that are not 0; otherwise it uses ``resamples`` random flips with p = (b + 1) / (resamples + 1), which
       is valid for any number of them.
     - ``"t"`` compares the mean difference with its standard error (Student's t, n - 1 degrees of freedom); with weights
-      the error is linearised as in :func:`interval`.
+      the error is linearized as in :func:`interval`.
     - ``"wilcoxon"`` sums the ranks of :math:`|d_q|` over the queries won. Differences of 0 are dropped (Wilcoxon's own
       rule), equal ones share their mean rank. It is exact for up to 30 differences, ties or not, and SciPy's choice
       beyond.
@@ -105,12 +105,12 @@ def paired_test(
         One value per query; NaN leaves the query out.
     second : array-like of shape (n_queries,)
         Values of the same queries in the same order; NaN leaves the query out.
-    test : {"randomisation", "t", "wilcoxon", "sign"}, default="randomisation"
+    test : {"randomization", "t", "wilcoxon", "sign"}, default="randomization"
         Which test.
     weight : array-like of shape (n_queries,), default=None
-        Weights of the queries, for "t" and "randomisation"; the others raise an error.
+        Weights of the queries, for "t" and "randomization"; the others raise an error.
     resamples : int, default=100000
-        Random flips of "randomisation" where not all can be counted.
+        Random flips of "randomization" where not all can be counted.
     random_state : int or Generator, default=0
         Seed of these flips.
     alternative : {"two-sided", "greater", "less"}, default="two-sided"
@@ -133,13 +133,13 @@ def paired_test(
     (0.0625, True)
     """
     if alternative not in ("two-sided", "greater", "less"):
-        raise RankwiseError(f"alternative is 'two-sided', 'greater' or 'less': found {alternative!r}")
-    if test not in ("t", "randomisation", "wilcoxon", "sign"):
-        raise RankwiseError(f"test is 't', 'randomisation', 'wilcoxon' or 'sign': found {test!r}")
+        raise RankwiseError(f"alternative must be 'two-sided', 'greater' or 'less', got {alternative!r}")
+    if test not in ("t", "randomization", "wilcoxon", "sign"):
+        raise RankwiseError(f"test must be 't', 'randomization', 'wilcoxon' or 'sign', got {test!r}")
     if weight is not None and test in ("wilcoxon", "sign"):
-        raise RankwiseError(f"the {test} test counts every query once: use 't' or 'randomisation' with query weights")
+        raise RankwiseError(f"the {test} test does not support query weights: use 't' or 'randomization'")
     if not checks.is_whole(resamples):
-        raise RankwiseError(f"resamples is 1 or more: found {resamples!r:.60}")
+        raise RankwiseError(f"resamples must be an integer of at least 1, got {resamples!r:.60}")
     random = checks.as_random(random_state)
     total, differences, weights = _differences(first, second, weight)
     exact = True
@@ -179,14 +179,14 @@ def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) 
     try:
         one, two = (np.asarray(values, dtype=np.float64) for values in (first, second))
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"a paired test needs one value per query for both: {in_one_line(error)}") from error
+        raise DataError(f"a paired test requires one value per query for both rankers: {in_one_line(error)}") from error
     if one.ndim != 1 or one.shape != two.shape:
-        raise DataError(f"a paired test needs one value per query for both: found shapes {one.shape} and {two.shape}")
+        raise DataError(f"a paired test requires one value per query for both rankers, got shapes {one.shape} and {two.shape}")
     weights = np.ones(len(one)) if weight is None else as_weights(weight, len(one))
     counts = ~(np.isnan(one) | np.isnan(two)) & (weights > 0)
     one, two, weights = one[counts], two[counts], weights[counts]
     if not (np.isfinite(one) & np.isfinite(two)).all():
-        raise DataError("a paired test needs finite values: found an infinite one")
+        raise DataError("a paired test requires finite values, got an infinite one")
     differences = one - two
     # equal rankings may differ in the last bit, which must not count as a win
     differences[np.abs(differences) <= _ROUNDING * np.maximum(np.abs(one), np.abs(two))] = 0

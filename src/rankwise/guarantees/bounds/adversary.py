@@ -86,10 +86,10 @@ class Adversary(ShownAsFacts):
     def __post_init__(self) -> None:
         refuse_unless("Adversary", above=0, gamma=self.gamma, radius=self.radius)
         if self.documents < 2:
-            raise RankwiseError(f"a round of the adversary has 2 documents or more: found documents={self.documents}")
+            raise RankwiseError(f"a round of the adversary must have at least 2 documents, got documents={self.documents}")
         if self.rounds < 1:
             raise RankwiseError(
-                f"with {self.documents} documents no mistake can be forced at so large a margin: found "
+                f"with {self.documents} documents no mistake can be forced at so large a margin, got "
                 f"gamma={self.gamma}, radius={self.radius}"
             )
 
@@ -137,7 +137,7 @@ class Adversary(ShownAsFacts):
         """
         ranking = np.asarray(order)
         if not np.array_equal(np.sort(ranking), np.arange(self.documents)):
-            raise RankwiseError(f"a ranking is an order of {self.documents} documents from 0 on: found {order!r}")
+            raise RankwiseError(f"a ranking must be a permutation of the {self.documents} documents, counted from 0, got {order!r}")
         labels = np.zeros(self.documents)
         labels[1 if ranking[0] == 0 else 0] = 1.0
         return labels
@@ -157,7 +157,7 @@ class Adversary(ShownAsFacts):
         """
         signs = np.asarray(first_relevant, dtype=bool)
         if signs.shape != (self.rounds,):
-            raise RankwiseError(f"one answer per round, {self.rounds:,} in all: found shape {signs.shape}")
+            raise RankwiseError(f"signs must hold one answer per round ({self.rounds:,}), got shape {signs.shape}")
         u = np.full(self.features, -1.0)
         u[self._fixed :][signs] = 1.0
         return u / math.sqrt(self.features)
@@ -262,7 +262,7 @@ def published(scores: ArrayLike, documents: int) -> NDArray[np.int64]:
     """The ranking of these scores: higher scores first, equal ones in the order in which they were given."""
     s = np.asarray(scores, dtype=np.float64)
     if s.shape != (documents,) or not np.isfinite(s).all():
-        raise RankwiseError(f"predict gives one finite score per row, {documents} in all: found {scores!r}")
+        raise RankwiseError(f"predict must return one finite score per row ({documents}), got {scores!r}")
     return np.argsort(-s, kind="stable")
 
 

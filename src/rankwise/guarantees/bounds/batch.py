@@ -1,4 +1,4 @@
-r"""The expected risk of learning from n queries with convex losses: gradient descent and regularised minimisation.
+r"""The expected risk of learning from n queries with convex losses: gradient descent and regularized minimization.
 
 L(w) is the risk, the expected loss of w on a new query; w* is the best w with norm(w) <= W, and L* its risk; G is the
 loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so that the loss of one
@@ -9,7 +9,7 @@ length of the lists does not enter. The expected risk E L(w) of what is learned 
 function                      bound                                    for
 ============================= ======================================== ===============================
 :func:`ogd_average`           L* + G W R/sqrt(n)                       one pass, averaged
-:func:`rerm`                  L* + lambda W^2/2 + 2 (G R)^2/(lambda n) regularised, any lambda
+:func:`rerm`                  L* + lambda W^2/2 + 2 (G R)^2/(lambda n) regularized, any lambda
 :func:`rerm_best`             L* + 2 G W R/sqrt(n)                     lambda = 2 G R/(W sqrt(n))
 :func:`rerm_in_ball`          L* + 2 G W R (8/n + sqrt(2/n))           the papers' lambda, corrected
 :func:`ogd_smooth`            L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n      smooth, nonnegative losses
@@ -78,8 +78,8 @@ def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
         value=G * W * radius / math.sqrt(n),
         terms={"G": G, "W": W, "radius": radius, "n": float(n), "eta": W / (G * radius * math.sqrt(n))},
         preconditions=(CONVEX, INDEPENDENT, RADIUS, ONE_PASS, EXPECTED),
-        source="Theorem 5 of the generalisation bounds, with a smaller constant",
-        kind="generalisation",
+        source="Theorem 5 of the generalization bounds, with a smaller constant",
+        kind="generalization",
         scope=EXPECTATION,
     )
 
@@ -87,9 +87,9 @@ def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
 def rerm(
     *, G: float, W: float, radius: float, n: int, lambda_: float, gap: float = 0.0, fixed: bool | None = None
 ) -> Bound:
-    r"""Regularised minimisation: E L(w) - L(w*) <= lambda W^2/2 + 2 (G R)^2/(lambda n) + G R sqrt(2 gap/lambda).
+    r"""Regularized minimization: E L(w) - L(w*) <= lambda W^2/2 + 2 (G R)^2/(lambda n) + G R sqrt(2 gap/lambda).
 
-    w minimises (lambda/2) norm(w)^2 + (1/n) sum of losses, to within ``gap``.
+    w minimizes (lambda/2) norm(w)^2 + (1/n) sum of losses, to within ``gap``.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def rerm(
     n : int
         Number of queries.
     lambda_ : float
-        Strength of the regulariser.
+        Strength of the regularizer.
     gap : float, default=0.0
         How far the objective at w is at most above its minimum.
     fixed : bool, default=None
@@ -108,10 +108,10 @@ def rerm(
 
     Notes
     -----
-    The objectives of two samples that differ in one query are both lambda-strongly convex, with the same regulariser:
-    their minimisers are at most 2 G R/(lambda n) apart, so the loss of a query changes by 2 (G R)^2/(lambda n) when
+    The objectives of two samples that differ in one query are both lambda-strongly convex, with the same regularizer:
+    their minimizers are at most 2 G R/(lambda n) apart, so the loss of a query changes by 2 (G R)^2/(lambda n) when
     that query is replaced, which bounds the mean difference of risk and training loss. w is within sqrt(2 gap/lambda)
-    of the minimiser.
+    of the minimizer.
 
     Examples
     --------
@@ -120,25 +120,25 @@ def rerm(
     """
     refuse_unless("rerm", above=0, G=G, W=W, radius=radius, lambda_=lambda_)
     refuse_unless("rerm", least=1, n=n)
-    regularisation, stability = lambda_ * W**2 / 2, 2 * (G * radius) ** 2 / (lambda_ * n)
+    regularization, stability = lambda_ * W**2 / 2, 2 * (G * radius) ** 2 / (lambda_ * n)
     unsolved = gap_cost(G=G, radius=radius, lambda_=lambda_, gap=gap)
     return Bound(
-        name="Regularised minimisation",
+        name="Regularized minimization",
         bounds="expected excess risk",
         statement="lambda W^2/2 + 2 (G radius)^2/(lambda n) + G radius sqrt(2 gap/lambda)",
-        value=regularisation + stability + unsolved,
+        value=regularization + stability + unsolved,
         terms={
             **{"G": G, "W": W, "radius": radius, "n": float(n), "lambda": lambda_, "gap": gap},
-            **{"regularisation": regularisation, "stability": stability, "unsolved": unsolved},
+            **{"regularization": regularization, "stability": stability, "unsolved": unsolved},
         },
         preconditions=(CONVEX, INDEPENDENT, RADIUS, Precondition(LAMBDA, fixed), EXPECTED),
-        kind="generalisation",
+        kind="generalization",
         scope=EXPECTATION,
     )
 
 
 def best_lambda(*, G: float, W: float, radius: float, n: int) -> float:
-    """The lambda that minimises :func:`rerm`: 2 G R/(W sqrt(n)).
+    """The lambda that minimizes :func:`rerm`: 2 G R/(W sqrt(n)).
 
     Parameters
     ----------
@@ -165,9 +165,9 @@ def best_lambda(*, G: float, W: float, radius: float, n: int) -> float:
 
 
 def rerm_best(*, G: float, W: float, radius: float, n: int, gap: float = 0.0) -> Bound:
-    """Regularised minimisation with lambda = 2 G R/(W sqrt(n)): 2 G W R/sqrt(n), plus the cost of the gap.
+    """Regularized minimization with lambda = 2 G R/(W sqrt(n)): 2 G W R/sqrt(n), plus the cost of the gap.
 
-    Half of it is due to the regulariser, half to the sample.
+    Half of it is due to the regularizer, half to the sample.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def rerm_best(*, G: float, W: float, radius: float, n: int, gap: float = 0.0) ->
     whole = rerm(G=G, W=W, radius=radius, n=n, lambda_=lambda_, gap=gap, fixed=True)
     return replace(
         whole,
-        name="Regularised minimisation, best lambda",
+        name="Regularized minimization, best lambda",
         statement="2 G W radius/sqrt(n) + G radius sqrt(2 gap/lambda), lambda = 2 G radius/(W sqrt(n))",
         value=2 * G * W * radius / math.sqrt(n) + whole.terms["unsolved"],
     )
@@ -200,7 +200,7 @@ def gap_cost(*, G: float, radius: float, lambda_: float, gap: float) -> float:
     radius : float
         R, a bound on the norm of every row.
     lambda_ : float
-        Strength of the regulariser.
+        Strength of the regularizer.
     gap : float
         How far the objective at w is at most above its minimum.
 
@@ -276,8 +276,8 @@ def rerm_in_ball(*, G: float, W: float, radius: float, n: int, lambda_: float | 
             Precondition(f"lambda = sqrt((4 G^2 radius^2/n) / (W^2/2 + 4 W^2/n)) = {only:g}", right),
             EXPECTED,
         ),
-        source="Theorem 6 of the generalisation bounds, Theorem 8 of the perceptron of 2014, with the proof's lambda",
-        kind="generalisation",
+        source="Theorem 6 of the generalization bounds, Theorem 8 of the perceptron of 2014, with the proof's lambda",
+        kind="generalization",
         scope=EXPECTATION,
     )
 
@@ -299,7 +299,7 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
     Notes
     -----
     A nonnegative H-smooth f has norm(grad f)^2 <= 2 H f, so the regret W^2/(2 eta) + (eta/2) sum norm(g_t)^2 is at most
-    W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step minimises it; the
+    W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step minimizes it; the
     minimum is L* + x + sqrt(x^2 + 2 x L*) with x = H W^2/n, the term ``sharp``.
 
     Examples
@@ -317,8 +317,8 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
         value=L_star + math.sqrt(2 * x * L_star) + 2 * x,
         terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta, "sharp": sharp},
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
-        source="equation (8) of the generalisation bounds, with smaller constants",
-        kind="generalisation",
+        source="equation (8) of the generalization bounds, with smaller constants",
+        kind="generalization",
         scope=EXPECTATION,
     )
 
@@ -349,8 +349,8 @@ def ogd_smooth_small_step(*, L_star: float, H: float, W: float, n: int) -> Bound
         value=L_star + 2 * math.sqrt(2 * H * W**2 * L_star / n) + 8 * H * W**2 / n,
         terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta},
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
-        source="equations (7) and (8) of the generalisation bounds",
-        kind="generalisation",
+        source="equations (7) and (8) of the generalization bounds",
+        kind="generalization",
         scope=EXPECTATION,
     )
 

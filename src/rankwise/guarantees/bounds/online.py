@@ -6,7 +6,7 @@ of round t at margin 1, and
 .. math:: F(u) = \sum_{t \in M} \phi_t(X_t u).
 
 R is the radius of the rows and V the largest sum of a round's weights v (see :class:`WeightFacts`); both may be those
-of the run itself. R may be the radius of each query around its own centre, because adding a constant to all scores of a
+of the run itself. R may be the radius of each query around its own center, because adding a constant to all scores of a
 query changes no surrogate here.
 
 =============================== ==================================================== ==================================
@@ -99,7 +99,7 @@ class WeightFacts(ShownAsFacts):
         bounds = np.array([0, len(weights)] if start is None else start, dtype=np.int64)
         if not np.isfinite(weights).all() or (weights < 0).any():
             place = int(np.argmax(~np.isfinite(weights) | (weights < 0)))
-            raise RankwiseError(f"weights v are finite and 0 or more: found {weights[place]} at row {place:,}")
+            raise RankwiseError(f"weights v must be finite and non-negative, got {weights[place]} at row {place:,}")
         facts = cls()
         for begin, end in pairwise(bounds):
             facts = facts | cls._of_list(weights[begin:end])
@@ -463,7 +463,7 @@ def online_to_batch(*, L: float, n: int, delta: float, anytime: bool = False) ->
     refuse_unless("online_to_batch", least=1, n=n)
     refuse_unless_chance("online_to_batch", delta=delta)
     if n < L * (1 - 1e-12):
-        raise RankwiseError(f"online_to_batch: losses are at most 1, so L is at most n: found L={L!r}, n={n!r}")
+        raise RankwiseError(f"online_to_batch: L must be at most n, because losses are at most 1, got L={L!r}, n={n!r}")
     if anytime:
         statement, radius = "L/n + sqrt((2 rho + n/2) log(sqrt(1 + n/(4 rho))/delta))/n", anytime_radius(n, delta)
         read = Precondition(f"it holds for all n simultaneously with probability {1 - delta:g} over the queries")
@@ -489,7 +489,7 @@ def _constant(where: str, radius: float, V: float, eta: float | None, margin: fl
     if eta is not None:
         refuse_unless(where, above=0, eta=eta)
     elif margin > 0:
-        raise RankwiseError(f"{where}: with a margin above 0 the bound depends on eta: found margin={margin}, eta=None")
+        raise RankwiseError(f"{where}: eta is required if the margin is positive, got margin={margin}, eta=None")
     return 4 * radius**2 * V + (0.0 if eta is None else 2 * margin / eta)
 
 

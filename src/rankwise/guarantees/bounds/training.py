@@ -1,7 +1,7 @@
-r"""The queries at hand: what a boosted ranker has reached on them, and what a minimised loss tells about the measure.
+r"""The queries at hand: what a boosted ranker has reached on them, and what a minimized loss tells about the measure.
 
 All bounds of this module are about the training queries, not about future queries. :func:`smoothing_error`,
-:func:`surrogate_above_loss` and :func:`type_two_below_type_one` compare a loss that a ranker minimises with the measure
+:func:`surrogate_above_loss` and :func:`type_two_below_type_one` compare a loss that a ranker minimizes with the measure
 that is reported.
 
 :func:`adarank_certificate` states that 1 - (mean measure of AdaRank on its training queries) <= 1 + log Pi, where Pi =
@@ -77,7 +77,7 @@ def log_factor(*, phi: float, alpha: float, delta: float) -> float:
     """
     refuse_unless("log_factor", alpha=alpha, delta=delta)
     if not 0 <= phi <= 1:
-        raise RankwiseError(f"log_factor: phi is a mean of measures between 0 and 1: found {phi!r}")
+        raise RankwiseError(f"log_factor: phi must be a mean of measures between 0 and 1, got {phi!r}")
     ends = [math.log1p(phi) - alpha]
     if phi < 1:
         ends.append(math.log1p(-phi) + alpha)
@@ -117,7 +117,7 @@ def adarank_certificate(*, phi: Sequence[float], alpha: Sequence[float], delta: 
         value=max(0.0, 1 + total + lost),
         terms={"rounds": float(len(phi)), "log_Pi": total},
         preconditions=(ROUNDS, REWEIGHTED),
-        source="Theorem 4 of direct optimisation, by the convexity of exp in place of exp(-x) >= 1 - x",
+        source="Theorem 4 of direct optimization, by the convexity of exp in place of exp(-x) >= 1 - x",
         ceiling=1.0,
         kind="training",
         scope=TRAINING,
@@ -128,7 +128,7 @@ def log_pi(where: str, phi: Sequence[float], alpha: Sequence[float], delta: Sequ
     """(log Pi, a bound on its rounding error)."""
     if not len(phi) == len(alpha) == len(delta):
         raise RankwiseError(
-            f"{where}: phi, alpha and delta have one number per round: found {len(phi)}, {len(alpha)} and {len(delta)}"
+            f"{where}: phi, alpha and delta must have one number per round, got {len(phi)}, {len(alpha)} and {len(delta)}"
         )
     rounds = list(zip(phi, alpha, delta, strict=True))
     factors = [log_factor(phi=float(p), alpha=float(a), delta=float(d)) for p, a, d in rounds]
@@ -234,7 +234,7 @@ def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) 
     if losses is not None:
         measured = _values("surrogate_above_loss", losses)
         if len(measured) != len(phi):
-            raise DataError(f"a surrogate and a loss for each query: found {len(phi):,} and {len(measured):,}")
+            raise DataError(f"every query must have a surrogate and a loss, got {len(phi):,} and {len(measured):,}")
         below = bool((measured <= phi + 1e-9).all())
         terms["mean_loss"] = math.fsum(measured.tolist()) / len(measured)
     return Bound(
@@ -278,7 +278,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
     phi, gaps, measure = (_values("type_two_below_type_one", one) for one in (type_one, margin, achieved))
     if not len(phi) == len(gaps) == len(measure):
         raise DataError(
-            f"a loss, a margin and a measure for each query: found {len(phi):,}, {len(gaps):,} and {len(measure):,}"
+            f"every query must have a loss, a margin and a measure, got {len(phi):,}, {len(gaps):,} and {len(measure):,}"
         )
     met = gaps >= measure
     return Bound(
@@ -291,7 +291,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
             Precondition("on every query each perfect order beats each other one by the measure", bool(met.all())),
             Precondition("both losses are made of the same nondecreasing function, which is 0 or more"),
         ),
-        source="Theorem 3 of direct optimisation",
+        source="Theorem 3 of direct optimization",
         kind="training",
         scope=TRAINING,
     )
@@ -301,9 +301,9 @@ def _list(scores: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
     """Validate the scores and gains of one query."""
     s, gain = (_values("smoothing_error", one) for one in (scores, gains))
     if len(s) != len(gain):
-        raise DataError(f"smoothing_error: a score and a gain for each document: found {len(s):,} and {len(gain):,}")
+        raise DataError(f"smoothing_error: every document must have a score and a gain, got {len(s):,} and {len(gain):,}")
     if (gain < 0).any():
-        raise DataError(f"smoothing_error: gains are 0 or more: found {gain.min():g}")
+        raise DataError(f"smoothing_error: gains must be non-negative, got {gain.min():g}")
     return s, gain
 
 
@@ -311,7 +311,7 @@ def _values(where: str, values: ArrayLike) -> Floats:
     """Validate a vector of finite numbers."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
-        raise DataError(f"{where}: takes one finite number each, one or more of them: found {values!r:.80}")
+        raise DataError(f"{where}: values must be a non-empty array of finite numbers, got {values!r:.80}")
     return found
 
 
@@ -321,5 +321,5 @@ def _discounts(m: int, k: int | None, discounts: ArrayLike | None) -> Floats:
         refuse_unless("smoothing_error", least=1, k=k)
     found = 1 / np.log2(np.arange(2, m + 2)) if discounts is None else _values("smoothing_error", discounts)
     if len(found) < m or (found < 0).any() or (np.diff(found) > 0).any():
-        raise DataError(f"smoothing_error: discounts are {m:,}, falling and 0 or more: found {found!r:.80}")
+        raise DataError(f"smoothing_error: discounts must be {m:,} non-negative, decreasing numbers, got {found!r:.80}")
     return np.where(np.arange(m) < (m if k is None else k), found[:m], 0.0)

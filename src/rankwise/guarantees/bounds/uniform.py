@@ -19,7 +19,7 @@ function            2 Rad                                         for
 =================== ============================================= ====================================
 
 Every bound has every constant among its terms. D(C) = 4 e if C >= 4 e, else C (1 + log(4 e/C)), with e = min(a, b):
-Dudley's integral. :func:`linf_erm` and :func:`l1_erm` bound the excess risk of the minimiser of the sample over the
+Dudley's integral. :func:`linf_erm` and :func:`l1_erm` bound the excess risk of the minimizer of the sample over the
 best w of the ball.
 
 m, R, L2, G and b hold for every future query, and W is chosen before the data are seen. A ball, or one of several
@@ -154,12 +154,12 @@ def linf_ball(
         b * math.sqrt(-math.log(delta) / (2 * n)),
         terms | {"n": float(n), "b": b, "delta": delta, "low": low},
         (STEEP_MAX, ROWS),
-        "Corollary 8 and Theorem 9 of the generalisation bounds, with a guard and a covering number that is proved",
+        "Corollary 8 and Theorem 9 of the generalization bounds, with a guard and a covering number that is proved",
     )
 
 
 def linf_erm(*, G: float, W: float, radius: float, m: int, n: int, b: float, delta: float) -> Bound:
-    """Excess risk of the sample's minimiser over the best w of the ball: 2 Rad + 2 b sqrt(log(2/delta)/(2 n)).
+    """Excess risk of the sample's minimizer over the best w of the ball: 2 Rad + 2 b sqrt(log(2/delta)/(2 n)).
 
     Parameters
     ----------
@@ -175,11 +175,11 @@ def linf_erm(*, G: float, W: float, radius: float, m: int, n: int, b: float, del
     _refuse("linf_erm", n, delta, b=b, G=G, W=W, radius=radius, m=m)
     terms, rad = _linf_complexity(G, W, radius, m, n, b)
     return _excess_bound(
-        "Minimiser, largest score",
+        "Minimizer, largest score",
         rad,
         terms | {"n": float(n), "b": b, "delta": delta},
         (STEEP_MAX, ROWS),
-        "Theorem 9 of the generalisation bounds",
+        "Theorem 9 of the generalization bounds",
     )
 
 
@@ -223,12 +223,12 @@ def l1_ball(
         b * math.sqrt(-math.log(delta) / (2 * n)),
         terms | {"n": float(n), "b": b, "delta": delta, "low": low},
         (STEEP_MAX, ENTRIES),
-        "Corollary 11 and Theorem 12 of the generalisation bounds, with the lost terms",
+        "Corollary 11 and Theorem 12 of the generalization bounds, with the lost terms",
     )
 
 
 def l1_erm(*, G: float, W1: float, entry: float, d: int, m: int, n: int, b: float, delta: float) -> Bound:
-    """Excess risk of the minimiser over the l1 ball: 2 Rad + 2 b sqrt(log(2/delta)/(2 n)).
+    """Excess risk of the minimizer over the l1 ball: 2 Rad + 2 b sqrt(log(2/delta)/(2 n)).
 
     Parameters
     ----------
@@ -247,11 +247,11 @@ def l1_erm(*, G: float, W1: float, entry: float, d: int, m: int, n: int, b: floa
     refuse_unless("l1_erm", least=1, d=d)
     terms, rad = _l1_complexity(G, W1, entry, d, m, n, b)
     return _excess_bound(
-        "Minimiser, sparse weights",
+        "Minimizer, sparse weights",
         rad,
         terms | {"n": float(n), "b": b, "delta": delta},
         (STEEP_MAX, ENTRIES),
-        "Theorem 12 of the generalisation bounds",
+        "Theorem 12 of the generalization bounds",
     )
 
 
@@ -312,7 +312,7 @@ def _risk_bound(
     b, delta, low = terms["b"], terms["delta"], terms["low"]
     refuse_unless(name, risk=risk, low=low)
     if not -1e-12 * b <= risk - low <= b * (1 + 1e-12):
-        raise RankwiseError(f"{name}: losses are between low={low:g} and low + b={low + b:g}: found risk={risk!r}")
+        raise RankwiseError(f"{name}: risk must be between low={low:g} and low + b={low + b:g}, got risk={risk!r}")
     return Bound(
         name=name,
         bounds="risk",
@@ -328,7 +328,7 @@ def _risk_bound(
         ),
         source=source,
         ceiling=low + b,
-        kind="generalisation",
+        kind="generalization",
         scope=UNIFORM,
     )
 
@@ -336,7 +336,7 @@ def _risk_bound(
 def _excess_bound(
     name: str, rad: float, terms: dict[str, float], preconditions: tuple[Precondition, ...], source: str
 ) -> Bound:
-    """The bound 2 Rad + tail on the excess risk of the minimiser."""
+    """The bound 2 Rad + tail on the excess risk of the minimizer."""
     b, n, delta = terms["b"], terms["n"], terms["delta"]
     tail = 2 * b * math.sqrt(math.log(2 / delta) / (2 * n))
     return Bound(
@@ -350,12 +350,12 @@ def _excess_bound(
             Precondition("one interval of length b holds the loss of every query at every w of the ball"),
             INDEPENDENT,
             BALL,
-            Precondition("w minimises the sample's mean loss over the ball"),
+            Precondition("w minimizes the sample's mean loss over the ball"),
             Precondition(f"it holds with probability {1 - delta:g} over the queries"),
         ),
         source=source,
         ceiling=b,
-        kind="generalisation",
+        kind="generalization",
         scope=ERM,
     )
 
@@ -490,15 +490,15 @@ def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool =
     refuse_unless_chance("smallest", delta=delta)
     kept = [make for make in makers if unverified or make(delta).status == "proved here"]
     if not kept:
-        raise RankwiseError(f"the smallest of several bounds needs one that is verified: found {len(makers)} in all")
+        raise RankwiseError(f"the smallest of several bounds requires at least one that is verified, got {len(makers)} bounds and none verified")
     each = delta / len(kept)
     bounds = [make(each) for make in kept]
     about = {(bound.bounds, bound.side) for bound in bounds}
     if len(about) > 1:
-        raise RankwiseError(f"bounds are compared if they bound the same number from above: found {sorted(about)}")
+        raise RankwiseError(f"only bounds on the same number from above can be compared, got {sorted(about)}")
     best = min((bound for bound in bounds if bound.applies is not False), key=lambda bound: bound.value, default=None)
     if best is None or best.side != "at most":
-        raise RankwiseError("none of the bounds that were compared applies, and is a bound from above")
+        raise RankwiseError("none of the compared bounds applies and is an upper bound")
     return replace(
         best,
         name=f"{best.name}, smallest of {len(kept)}",
@@ -523,7 +523,7 @@ def _at_delta_j(statement: str) -> str:
 # -------------------------------------------------------------------------------------------------------- smooth losses
 
 SMOOTH_TO_B = Precondition("the loss is between 0 and B, and smooth with constant H1 in the largest score")
-SOURCE = "Theorem 17 of the generalisation bounds, with a covering number that is proved; constants of Bousquet's"
+SOURCE = "Theorem 17 of the generalization bounds, with a covering number that is proved; constants of Bousquet's"
 
 
 def smooth_ball(*, risk: float, H1: float, W: float, radius: float, m: int, n: int, B: float, delta: float) -> Bound:
@@ -567,13 +567,13 @@ def smooth_ball(*, risk: float, H1: float, W: float, radius: float, m: int, n: i
         status="unverified",
         source=SOURCE,
         ceiling=B,
-        kind="generalisation",
+        kind="generalization",
         scope=UNIFORM,
     )
 
 
 def smooth_erm(*, L_star: float, H1: float, W: float, radius: float, m: int, n: int, B: float, delta: float) -> Bound:
-    """The sample's minimiser over the ball: :func:`smooth_ball` at risk = L* + sqrt(4 r_0 L*) + 4 r_0.
+    """The sample's minimizer over the ball: :func:`smooth_ball` at risk = L* + sqrt(4 r_0 L*) + 4 r_0.
 
     It holds with probability 1 - 2 delta. The last lines of the paper's proof lose the leading L*.
 
@@ -596,21 +596,21 @@ def smooth_erm(*, L_star: float, H1: float, W: float, radius: float, m: int, n: 
     terms, r_star, r_0, defined = _radii("smooth_erm", H1, W, radius, m, n, B, delta)
     risk = L_star + math.sqrt(4 * r_0 * L_star) + 4 * r_0
     return Bound(
-        name="Minimiser, smooth",
-        bounds="risk of the minimiser",
+        name="Minimizer, smooth",
+        bounds="risk of the minimizer",
         statement="((p + sqrt(p^2 + 4 q))/2)^2, p = sqrt(8 r_star) + sqrt(4 r_0), q = risk + 45 r_star + 20 r_0, "
         "risk = L_star + sqrt(4 r_0 L_star) + 4 r_0",
         value=_solved(risk, r_star, r_0) if defined else math.inf,
         terms={"L_star": L_star, "risk": risk} | terms,
         preconditions=(
             *_preconditions(terms["C"], B, n),
-            Precondition("w minimises the sample's mean loss over the ball"),
+            Precondition("w minimizes the sample's mean loss over the ball"),
             Precondition(f"it holds with probability {1 - 2 * delta:g} over the queries"),
         ),
         status="unverified",
         source=SOURCE,
         ceiling=B,
-        kind="generalisation",
+        kind="generalization",
         scope=ERM,
     )
 

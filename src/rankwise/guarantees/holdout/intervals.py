@@ -115,7 +115,7 @@ def mean_interval(
     refuse_unless_chance("mean_interval", delta=delta)
     x = scaled_values("mean_interval", _counted(values, weight), span)
     if not len(x):
-        raise RankwiseError("mean_interval: an interval needs the value of one query or more: found none")
+        raise RankwiseError("mean_interval: an interval requires the value of at least one query")
     low, high, terms = _FOUND[method](x, delta, ends)
     start, width = span[0], span[1] - span[0]
     return Interval(
@@ -188,7 +188,7 @@ def difference_interval(
     a, b = (np.asarray(one, dtype=np.float64) for one in (first, second))
     if a.ndim != 1 or a.shape != b.shape:
         raise DataError(
-            f"differences are of one value per query for both rankers: found shapes {a.shape} and {b.shape}"
+            f"both rankers must have one value per query, got shapes {a.shape} and {b.shape}"
         )
     refuse_unless_known("difference_interval", method, ends, span)
     for values in (a, b):
@@ -208,22 +208,22 @@ def difference_interval(
 def refuse_unless_known(where: str, method: str, ends: str, span: tuple[float, float]) -> None:
     """Raise an error for an unknown method or choice of ends, or for an invalid span."""
     if method not in get_args(Method):
-        raise RankwiseError(f"{where}: method is one of {', '.join(get_args(Method))}: found {method!r}")
+        raise RankwiseError(f"{where}: method must be one of {', '.join(get_args(Method))}, got {method!r}")
     if ends not in get_args(Ends):
-        raise RankwiseError(f"{where}: ends is one of {', '.join(get_args(Ends))}: found {ends!r}")
+        raise RankwiseError(f"{where}: ends must be one of {', '.join(get_args(Ends))}, got {ends!r}")
     if not (math.isfinite(span[0]) and math.isfinite(span[1]) and span[0] < span[1]):
-        raise RankwiseError(f"{where}: span is the smallest and the largest value possible: found {span!r}")
+        raise RankwiseError(f"{where}: span must be (smallest possible value, largest possible value), got {span!r}")
 
 
 def scaled_values(where: str, values: Floats, span: tuple[float, float]) -> Floats:
     """The values that are not NaN, scaled so that the span becomes [0, 1]; a value outside the span raises an error."""
     if values.ndim != 1:
-        raise DataError(f"{where}: values are one number per query: found shape {values.shape}")
+        raise DataError(f"{where}: values must hold one number per query, got shape {values.shape}")
     x = (values[~np.isnan(values)] - span[0]) / (span[1] - span[0])
     outside = (x < -_ROUNDING) | (x > 1 + _ROUNDING)
     if outside.any():
         found = values[~np.isnan(values)][outside][0]
-        raise DataError(f"{where}: values are between {span[0]:g} and {span[1]:g}: found {found:g}")
+        raise DataError(f"{where}: values must be between {span[0]:g} and {span[1]:g}, got {found:g}")
     return np.clip(x, 0.0, 1.0)
 
 
@@ -234,11 +234,11 @@ def _counted(values: ArrayLike, weight: ArrayLike | None) -> Floats:
         return found
     weights = np.asarray(weight, dtype=np.float64)
     if weights.shape != found.shape:
-        raise DataError(f"weights are one per query, {found.shape} in all: found shape {weights.shape}")
+        raise DataError(f"weights must hold one number per query, of shape {found.shape}, got shape {weights.shape}")
     kept = weights[weights != 0]
     if len(kept) and not (kept == kept[0]).all():
         raise RankwiseError(
-            f"a hold-out interval is for queries that count equally: found weights {kept.min():g} to {kept.max():g}"
+            f"hold-out intervals require equal query weights, got weights between {kept.min():g} and {kept.max():g}"
         )
     return np.asarray(found[weights != 0])
 
@@ -395,11 +395,11 @@ def queries_needed(
     """
     refuse_unless_chance("queries_needed", delta=delta, power=power)
     if not (math.isfinite(span[0]) and math.isfinite(span[1]) and span[0] < span[1]):
-        raise RankwiseError(f"queries_needed: span is the smallest and the largest value possible: found {span!r}")
+        raise RankwiseError(f"queries_needed: span must be (smallest possible value, largest possible value), got {span!r}")
     if (half_width is None) == (difference is None):
         raise RankwiseError(
-            "queries_needed takes half_width for an interval or difference for a comparison: "
-            f"found half_width={half_width}, difference={difference}"
+            "queries_needed requires either half_width (for an interval) or difference (for a comparison), "
+            f"got half_width={half_width}, difference={difference}"
         )
     if sd is not None:
         refuse_unless("queries_needed", above=0, sd=sd)
@@ -409,7 +409,7 @@ def queries_needed(
     assert difference is not None
     refuse_unless("queries_needed", above=0, difference=difference)
     if sd is None:
-        raise RankwiseError("queries_needed: a comparison needs sd, the standard deviation of the differences")
+        raise RankwiseError("queries_needed: a comparison requires sd, the standard deviation of the differences")
     b = span[1] - span[0]
     if difference**2 + sd**2 > b**2:
         raise RankwiseError(

@@ -140,7 +140,7 @@ class ConfidenceSequence(ShownAsFacts):
         refuse_unless_known("ConfidenceSequence", method, ends, span)
         refuse_unless_chance("ConfidenceSequence", delta=delta)
         if grid < 1:
-            raise RankwiseError(f"ConfidenceSequence: grid is 1 step or more: found {grid!r}")
+            raise RankwiseError(f"ConfidenceSequence: grid must be at least 1, got {grid!r}")
         self.delta, self.method, self.ends, self.span, self.grid = delta, method, ends, span, grid
         self.n, self._total = 0, 0.0
         alpha = delta / 2 if ends == "both" else delta
@@ -197,7 +197,7 @@ class ConfidenceSequence(ShownAsFacts):
         """Plain values from which :meth:`from_dict` continues the sequence, to the bit; for betting only."""
         ends = [end for end in (self._below, self._above) if isinstance(end, LowerGrid)]
         if len(ends) != (self._below is not None) + (self._above is not None):
-            raise RankwiseError(f"a sequence that is stored must have the method 'betting', got {self.method!r}")
+            raise RankwiseError(f"only a sequence with method='betting' can be stored, got {self.method!r}")
         return {
             "settings": {"delta": self.delta, "ends": self.ends, "span": list(self.span), "grid": self.grid},
             "n": self.n,
@@ -248,7 +248,7 @@ class ConfidenceSequence(ShownAsFacts):
             The interval.
         """
         if self.n == 0:
-            raise RankwiseError("ConfidenceSequence: an interval needs one value or more: found none so far")
+            raise RankwiseError("ConfidenceSequence: an interval requires at least one value, got none so far")
         alpha = self.delta / 2 if self.ends == "both" else self.delta
         terms = {"alpha": alpha} | ({"grid": float(self.grid)} if self.method == "betting" else {})
         return Interval(
@@ -390,7 +390,7 @@ class RunningMean:
     ) -> None:
         refuse_unless_chance("RunningMean", delta=delta)
         if not span[0] < span[1]:
-            raise RankwiseError(f"RunningMean: a span is (smallest, largest): found {span!r}")
+            raise RankwiseError(f"RunningMean: span must be (smallest, largest), got {span!r}")
         self.delta, self.span, self.n, self.total = delta, span, n, total
 
     def update(self, values: ArrayLike) -> None:

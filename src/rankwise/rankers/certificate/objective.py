@@ -75,7 +75,7 @@ def gap_bound(objective: float, gap: float, of: str = "objective") -> Bound:
 
 
 def expected_excess(training: TrainingObjective, sample: "ScoredSample", constants: "Constants") -> Bound | None:
-    """The excess of regularised minimisation in expectation over samples; None without a convex loss and an alpha.
+    """The excess of regularized minimization in expectation over samples; None without a convex loss and an alpha.
 
     W is the declared norm, or else the norm for which this alpha gives the smallest bound.
     """
