@@ -224,7 +224,13 @@ def compare(
     from rankwise._kernels.machine.compile_progress import announce_kernels
     from rankwise.evaluation.comparison.folds import divide
     from rankwise.evaluation.comparison.rankers import Learner, as_entries
-    from rankwise.evaluation.comparison.run import ComparisonRun, baseline_of, check_options, compared, rehearse
+    from rankwise.evaluation.comparison.run import (
+        ComparisonRun,
+        baseline_of,
+        check_options,
+        make_comparison,
+        precompile,
+    )
     from rankwise.evaluation.comparison.store import Cells
     from rankwise.measures.conventions import settle
 
@@ -245,10 +251,10 @@ def compare(
     base = baseline_of(baseline, entries)
     parts = divide(data, folds, any(isinstance(one, Learner) for one in entries.values()), random_state, options)
     # what the test labels do not allow is an error before any training
-    rehearse(parts.tested, measures, conventions, test)
+    precompile(parts.tested, measures, conventions, test)
     finished = None if resume is None else Cells(resume)
     run = ComparisonRun(entries, parts, chooser, first, random_state, n_jobs, finished)
-    found = compared(
+    found = make_comparison(
         run,
         run.cells(verbose),
         measures,

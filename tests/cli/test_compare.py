@@ -88,11 +88,11 @@ def test_a_second_run_with_resume_says_the_same_to_the_last_second(run, lists):
         (("lists.txt", "-r", "nonsense"), "no ranker is called 'nonsense'"),
         (("lists.txt", "-r", "AdaRank", "-r", "AdaRank"), "--ranker AdaRank is given twice"),
         (("lists.txt", "-r", "a=nowhere"), "nowhere does not exist"),
-        (("lists.txt", *QUICK, "--baseline", "b"), "found 'b'"),
+        (("lists.txt", *QUICK, "--baseline", "b"), "got 'b'"),
         (("lists.txt", *QUICK, "-m", "nonsense"), "nonsense"),
-        (("lists.txt", *QUICK, "--folds", 2), "found 2"),
+        (("lists.txt", *QUICK, "--folds", 2), "got 2"),
         (("lists.txt", *QUICK, "-o", "no/where.json"), "cannot be written"),
-        (("sets", *QUICK, "--folds", 3), "folds of their own"),
+        (("sets", *QUICK, "--folds", 3), "already divided into folds"),
     ],
 )
 def test_nonsense_is_one_sentence(run, folder, arguments, complaint):

@@ -75,13 +75,13 @@ def test_qrels_and_a_run_agree_with_trec_eval(tmp_path):
     [
         ("", "is empty, expected 4 scores"),
         ("1\n2\n3\n", "holds 3 scores for 4 judged documents"),
-        ("1\n2\nthree\n4\n", "line 3: expected a score, found 'three'"),
-        ("1\n2\nnan\n4\n", "line 3: expected a score, found 'nan'"),
-        ("1\n2 3\n4\n5\n", "line 2: expected 1 columns as in the first line, found 2"),
-        ("1 2\n" * 4, "found 2 columns"),
+        ("1\n2\nthree\n4\n", "line 3: expected a score, got 'three'"),
+        ("1\n2\nnan\n4\n", "line 3: expected a score, got 'nan'"),
+        ("1\n2 3\n4\n5\n", "line 2: expected 1 columns as in the first line, got 2"),
+        ("1 2\n" * 4, "got 2 columns"),
         ("a\t0\t0.9\n", "lacks the score of 3 judged documents"),
         ("z\t0\t0.9\n", "line 1: query 'z' is not among the judged queries"),
-        ("a\t2\t0.9\n", "line 1: expected an index below 2, found '2'"),
+        ("a\t2\t0.9\n", "line 1: expected an index below 2, got '2'"),
         ("a Q0 d77 1 0.9 x\n", "line 1: document 'd77' of query 'a' is not a judged document"),
     ],
 )

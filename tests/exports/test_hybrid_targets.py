@@ -132,10 +132,10 @@ def test_what_an_engine_cannot_do_is_refused(queries, settings, target, found):
 
 def test_rankers_of_rows_have_no_hybrid_export(queries):
     plain = rw.Queries.from_arrays(np.nan_to_num(queries.X), queries.y, qid=queries.query_of_row)
-    with pytest.raises(RankwiseError, match="takes a HybridRanker: found RidgeRanker"):
+    with pytest.raises(RankwiseError, match="requires a HybridRanker, got RidgeRanker"):
         rw.export(rw.RidgeRanker().fit(plain), "opensearch-hybrid")
     hybrid = rw.HybridRanker(engine="opensearch", bootstrap=0).fit(queries)
-    with pytest.raises(RankwiseError, match="leave out shift="):
+    with pytest.raises(RankwiseError, match="remove shift="):
         rw.export(hybrid, "opensearch-hybrid", shift=1.0)
 
 
@@ -150,7 +150,7 @@ def test_without_normalisation_every_target_takes_it(queries):
 def test_six_sub_queries_are_too_many_for_opensearch():
     queries = rw.synthetic.make_hybrid(20, columns=6, random_state=1)
     model = rw.HybridRanker(engine="opensearch", weights="equal").fit(queries)
-    with pytest.raises(RankwiseError, match="2 to 5 sub-queries: found 6"):
+    with pytest.raises(RankwiseError, match="2 to 5 sub-queries, got 6"):
         rw.export(model, "opensearch-hybrid")
 
 

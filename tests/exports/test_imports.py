@@ -120,10 +120,10 @@ def test_gzip_and_more_features_than_a_file_uses(tmp_path):
         ("## Coordinate Ascent\n999999999:1\n", "expected a feature number"),
         ("## RankBoost\n1:0.5\n", "expected feature:threshold:alpha"),
         ("SVM-light Version V6.20\n0 # kernel type\n", "cut short"),
-        (SVM.replace("2 1:0.5", "two 1:0.5"), "line 12: expected a number, found 'two'"),
+        (SVM.replace("2 1:0.5", "two 1:0.5"), "line 12: expected a number, got 'two'"),
         (SVM.replace("1:0.5", "1=0.5"), "expected feature:value"),
         ("solver_type MCSVM_CS\nnr_class 3\nnr_feature 1\nbias -1\nw\n1 2 3\n", "expected 2, or a regression"),
-        ("solver_type X\nnr_class 2\nnr_feature 2\nbias -1\nw\n1\n", "expected 2 weights after w, found 1"),
+        ("solver_type X\nnr_class 2\nnr_feature 2\nbias -1\nw\n1\n", "expected 2 weights after w, got 1"),
         ("solver_type X\nnr_class 2\n", "cut short"),
     ],
 )
@@ -155,7 +155,7 @@ def test_r7_no_weight_comes_out_of_a_comment(tmp_path, separator, text):
 @pytest.mark.parametrize("number", ["1_0", "\u0661", "\uff11", "1e999", "nan", "infinity", "0x10"], ids=ascii)
 def test_r7_numbers_that_only_python_reads_are_refused(tmp_path, number):
     for text in (f"## Coordinate Ascent\n1:{number}\n", SVM.replace("0.25 # threshold", f"{number} # threshold")):
-        with pytest.raises(FileFormatError, match="expected a number, found"):
+        with pytest.raises(FileFormatError, match="expected a number, got"):
             read(tmp_path, text)
 
 

@@ -52,5 +52,5 @@ def test_the_tables_of_a_network_are_no_names_for_its_function():
 
 def test_targets_for_hybrid_search_take_no_network():
     model = rw.NeuralRanker(**SMALL).fit(raw_lists())
-    with pytest.raises(RankwiseError, match="takes a HybridRanker: found NeuralRanker"):
+    with pytest.raises(RankwiseError, match="requires a HybridRanker, got NeuralRanker"):
         export(model, "opensearch-hybrid")

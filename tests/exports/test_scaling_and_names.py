@@ -185,7 +185,7 @@ def test_a_shift_that_is_none_is_refused(shift):
 
 
 def test_a_shift_by_the_sample_needs_one():
-    with pytest.raises(RankwiseError, match="give sample="):
+    with pytest.raises(RankwiseError, match="pass sample="):
         export(fitted("RidgeRanker"), "solr", shift="sample")
 
 
@@ -230,7 +230,7 @@ def test_vespa_takes_attributes_and_rank_features():
     assert "attribute(age)" in text
     assert " bm25(title)" in text
     for name in NASTY[:4]:
-        with pytest.raises(DataError, match=r"is none that Vespa knows.*give feature_names="):
+        with pytest.raises(DataError, match=r"is not valid in Vespa.*give feature_names="):
             export(fitted("AdaRank"), "vespa", feature_names=[name, "b", "c", "d", "e"])
 
 

@@ -17,7 +17,7 @@ from rankwise.rankers._base import Ranker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from tests.exports.test_every_target import compiled  # noqa: F401
 from tests.rankers.boosting.boosters import booster, edge_rows, rows
-from tests.rankers.boosting.test_tree_ensemble import ensemble, made, nested, vars_of
+from tests.rankers.boosting.test_tree_ensemble import ensemble, made, nest, vars_of
 from tests.rankers.boosting.test_xgboost_json import trained
 
 TARGETS = ("ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python", "c")
@@ -326,7 +326,7 @@ def test_solr_keeps_zero_on_its_side_of_a_threshold_next_to_zero():
     assert any("next to 0" in note for note in done.notes)
 
 
-@given(nested, st.integers(0, 2**32))
+@given(nest, st.integers(0, 2**32))
 @settings(max_examples=20)
 def test_any_tree_is_the_same_in_sql_and_vespa(tree, seed):
     X = np.random.default_rng(seed).choice([-2.0, -1.5, -0.25, 0.0, 0.5, 2.0, 3.0], size=(40, 3))

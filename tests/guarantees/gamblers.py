@@ -38,7 +38,7 @@ def fixed_by_hand(values, m, alpha):
 
 def capital_by_hand(values, m, alpha):
     """The capital of everyone: forty with orders of their own, and five with fixed sizes."""
-    orders = betting.fixed_orders(len(values)).tolist()
+    orders = betting.fix_orders(len(values)).tolist()
     own = sum(adaptive_by_hand([values[place] for place in order], m, alpha) for order in orders)
     return own / (2 * len(orders)) + fixed_by_hand(values, m, alpha)
 
@@ -46,7 +46,7 @@ def capital_by_hand(values, m, alpha):
 def log_capitals(x, m, alpha):
     """The logarithm of the same capital for every row of x, shape (samples, n)."""
     n = x.shape[1]
-    orders, sizes = betting.fixed_orders(n), betting.fixed_sizes(n, alpha)[:, None]
+    orders, sizes = betting.fix_orders(n), betting.fix_sizes(n, alpha)[:, None]
     own = []
     for block in np.array_split(x, math.ceil(x.size / 25_000)):  # a million numbers at a time
         ordered = block[:, orders]

@@ -138,9 +138,9 @@ def test_a_bound_names_its_terms_and_what_it_rests_on():
 @pytest.mark.parametrize(
     ("rounds", "sentence"),
     [
-        ({"phi": [0.5], "alpha": [], "delta": [0.0]}, "one number per round: found 1, 0 and 1"),
-        ({"phi": [1.5], "alpha": [0.1], "delta": [0.0]}, "phi is a mean of measures between 0 and 1: found 1.5"),
-        ({"phi": [math.nan], "alpha": [0.1], "delta": [0.0]}, "between 0 and 1: found nan"),
+        ({"phi": [0.5], "alpha": [], "delta": [0.0]}, "one number per round, got 1, 0 and 1"),
+        ({"phi": [1.5], "alpha": [0.1], "delta": [0.0]}, "phi must be a mean of measures between 0 and 1, got 1.5"),
+        ({"phi": [math.nan], "alpha": [0.1], "delta": [0.0]}, "between 0 and 1, got nan"),
         ({"phi": [0.5], "alpha": [math.inf], "delta": [0.0]}, "alpha is finite"),
         ({"phi": [0.5], "alpha": [0.1], "delta": [math.nan]}, "delta is finite"),
     ],

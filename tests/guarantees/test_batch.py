@@ -282,7 +282,10 @@ def test_a_validated_lambda_is_a_precondition_that_is_not_met():
     ("call", "sentence"),
     [
         (lambda: ogd_average(G=0.0, W=1.0, radius=1.0, n=1), "ogd_average: G must be finite and above 0, got 0.0"),
-        (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=-1.0), "rerm: lambda_ must be finite and above 0, got -1.0"),
+        (
+            lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=-1.0),
+            "rerm: lambda_ must be finite and above 0, got -1.0",
+        ),
         (lambda: rerm(G=1.0, W=1.0, radius=1.0, n=1, lambda_=1.0, gap=-1.0), "gap must be finite and at least 0"),
         (lambda: rerm_best(G=1.0, W=1.0, radius=1.0, n=0), "n must be finite and at least 1, got 0"),
         (lambda: rerm_in_ball(G=1.0, W=math.nan, radius=1.0, n=1), "W must be finite and above 0, got nan"),

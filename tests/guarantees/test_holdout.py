@@ -171,16 +171,16 @@ def test_capital_is_what_gamblers_would_count(values, alpha, m):
     x = np.array(values)
     own = betting.log_capital(x, betting.bets(x, alpha), m)
     assert own == pytest.approx(math.log(adaptive_by_hand(values, m, alpha)), abs=1e-9)
-    assert betting.fixed_sizes(len(x), alpha) == pytest.approx(sizes_by_hand(len(values), alpha))
+    assert betting.fix_sizes(len(x), alpha) == pytest.approx(sizes_by_hand(len(values), alpha))
     whole = math.log(capital_by_hand(values, m, alpha))
     assert log_capitals(x[None], m, alpha)[0] == pytest.approx(whole, abs=1e-9)
 
 
 def test_the_orders_are_fixed_and_fewer_where_there_are_many_values():
-    assert betting.fixed_orders(7).shape == (40, 7)
-    assert (np.sort(betting.fixed_orders(7), axis=1) == np.arange(7)).all()
-    assert betting.fixed_orders(100_000).shape == (20, 100_000)
-    betting.fixed_orders.cache_clear()
+    assert betting.fix_orders(7).shape == (40, 7)
+    assert (np.sort(betting.fix_orders(7), axis=1) == np.arange(7)).all()
+    assert betting.fix_orders(100_000).shape == (20, 100_000)
+    betting.fix_orders.cache_clear()
 
 
 # ------------------------------------------------------------------------------------------ no seed to choose
@@ -344,25 +344,25 @@ def test_rounding_does_not_make_a_value_impossible():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: mean_interval([0.5, 1.5]), "values are between 0 and 1: found 1.5"),
-        (lambda: mean_interval([math.inf]), "values are between 0 and 1: found inf"),
-        (lambda: mean_interval([]), "needs the value of one query or more: found none"),
-        (lambda: mean_interval([math.nan]), "needs the value of one query or more: found none"),
-        (lambda: mean_interval([[0.5]]), r"one number per query: found shape \(1, 1\)"),
+        (lambda: mean_interval([0.5, 1.5]), "values must be between 0 and 1, got 1.5"),
+        (lambda: mean_interval([math.inf]), "values must be between 0 and 1, got inf"),
+        (lambda: mean_interval([]), "requires the value of at least one query"),
+        (lambda: mean_interval([math.nan]), "requires the value of at least one query"),
+        (lambda: mean_interval([[0.5]]), r"one number per query, got shape \(1, 1\)"),
         (lambda: mean_interval([0.5], delta=1.0), "delta must be between 0 and 1, got 1.0"),
         (
             lambda: mean_interval([0.5], method="t"),
-            "method is one of hoeffding, empirical bernstein, betting: found 't'",
+            "method must be one of hoeffding, empirical bernstein, betting, got 't'",
         ),
-        (lambda: mean_interval([0.5], ends="left"), "ends is one of both, low, high: found 'left'"),
+        (lambda: mean_interval([0.5], ends="left"), "ends must be one of both, low, high, got 'left'"),
         (
             lambda: mean_interval([0.5], span=(1.0, 0.0)),
-            r"the smallest and the largest value possible: found \(1.0, 0.0\)",
+            r"smallest possible value, largest possible value\), got \(1.0, 0.0\)",
         ),
-        (lambda: mean_interval([0.5, 0.5], weight=[1, 2]), "queries that count equally: found weights 1 to 2"),
-        (lambda: mean_interval([0.5, 0.5], weight=[1]), r"one per query, \(2,\) in all: found shape \(1,\)"),
-        (lambda: difference_interval([0.5], [0.5, 0.5]), r"for both rankers: found shapes \(1,\) and \(2,\)"),
-        (lambda: difference_interval([1.5], [0.9]), "values are between 0 and 1: found 1.5"),
+        (lambda: mean_interval([0.5, 0.5], weight=[1, 2]), "require equal query weights, got weights between 1 and 2"),
+        (lambda: mean_interval([0.5, 0.5], weight=[1]), r"one number per query, of shape \(2,\), got shape \(1,\)"),
+        (lambda: difference_interval([0.5], [0.5, 0.5]), r"one value per query, got shapes \(1,\) and \(2,\)"),
+        (lambda: difference_interval([1.5], [0.9]), "values must be between 0 and 1, got 1.5"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(call, sentence):

@@ -316,7 +316,7 @@ NUMBERS = {
 @pytest.mark.parametrize(("function", "name"), [(f, name) for f, named in NUMBERS.items() for name in named])
 @pytest.mark.parametrize("number", [-1.0, math.nan, math.inf])
 def test_numbers_that_mean_nothing_are_refused_by_name(function, name, number):
-    with pytest.raises(RankwiseError, match=rf"{name}\b.*found"):
+    with pytest.raises(RankwiseError, match=rf"{name}\b.*got"):
         function(**NUMBERS[function] | {name: number})
 
 

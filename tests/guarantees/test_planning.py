@@ -151,7 +151,7 @@ def test_a_plan_is_plain_data():
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({}, "half_width for an interval or difference for a comparison: found half_width=None, difference=None"),
+        ({}, "either half_width .* or difference .*, got half_width=None, difference=None"),
         ({"half_width": 0.1, "difference": 0.1}, "half_width for an interval or difference"),
         ({"difference": 0.1}, "a comparison needs sd, the standard deviation of the differences"),
         ({"half_width": 0.0}, "half_width must be finite and above 0, got 0.0"),

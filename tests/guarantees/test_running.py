@@ -83,7 +83,7 @@ def test_what_is_outside_of_the_span_is_refused():
     running = RunningMean(span=(-1.0, 1.0))
     running.update([-1.0, 1.0, math.nan])
     assert (running.n, running.mean, running.low, running.high) == (2, 0.0, -1.0, 1.0)
-    with pytest.raises(DataError, match="between -1 and 1: found 3"):
+    with pytest.raises(DataError, match="between -1 and 1, got 3"):
         running.update([3.0])
     with pytest.raises(RankwiseError, match="span"):
         RunningMean(span=(1.0, 1.0))

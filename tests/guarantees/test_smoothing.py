@@ -196,15 +196,15 @@ def test_the_condition_needs_every_list():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: smoothing_error([0.1, 0.2], [1.0], sigma=1.0), "a gain for each document: found 2 and 1"),
-        (lambda: smoothing_error([0.1], [-1.0], sigma=1.0), "gains are 0 or more: found -1"),
+        (lambda: smoothing_error([0.1, 0.2], [1.0], sigma=1.0), "a score and a gain, got 2 and 1"),
+        (lambda: smoothing_error([0.1], [-1.0], sigma=1.0), "gains must be non-negative, got -1"),
         (lambda: smoothing_error([0.1], [1.0], sigma=0.0), "sigma must be finite and above 0, got 0.0"),
         (lambda: smoothing_error([math.nan], [1.0], sigma=1.0), "one finite number each"),
         (lambda: smoothing_error([], [], sigma=1.0), "one or more of them"),
         (lambda: smoothing_error([0.1], [1.0], sigma=1.0, k=0), "k must be finite and at least 1, got 0"),
         (lambda: smoothing_error([0.1, 0.2], [1.0, 0], sigma=1.0, discounts=[0.5, 1.0]), "falling and 0 or more"),
-        (lambda: surrogate_above_loss([0.1, 0.2], [0.1]), "for each query: found 2 and 1"),
-        (lambda: type_two_below_type_one([0.1], margin=[1.0, 2.0], achieved=[1.0]), "found 1, 2 and 1"),
+        (lambda: surrogate_above_loss([0.1, 0.2], [0.1]), "every query must have a surrogate and a loss, got 2 and 1"),
+        (lambda: type_two_below_type_one([0.1], margin=[1.0, 2.0], achieved=[1.0]), "got 1, 2 and 1"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(call, sentence):

@@ -357,7 +357,7 @@ GOOD = {"risk": 0.1, "L2": 1.0, "W": 1.0, "radius": 1.0, "m": 2, "n": 10, "b": 1
         ({"m": 0}, "m must be finite and at least 1, got 0"),
         ({"W": -1.0}, "W must be finite and above 0, got -1.0"),
         ({"radius": math.inf}, "radius must be finite and above 0, got inf"),
-        ({"risk": 1.5}, "losses are between low=0 and low \\+ b=1: found risk=1.5"),
+        ({"risk": 1.5}, "risk must be between low=0 and low \\+ b=1, got risk=1.5"),
         ({"risk": math.nan}, "risk must be a finite number, got nan"),
     ],
 )

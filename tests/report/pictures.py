@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
         write_report(found, report, slices=slices)
         with Page(browser, width=1280, height=900) as desk:
             desk.open(report)
-            take(desk, "#league", folder / "report_league.png")
+            take(desk, "#results", folder / "report_league.png")
             take(desk, "#slices", folder / "report_slices.png")
         with Page(browser, width=1280, height=1260) as desk:
             desk.open(report)

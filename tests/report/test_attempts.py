@@ -16,7 +16,7 @@ from rankwise.report import page
 from rankwise.report.collect import collect
 from rankwise.report.figures import histories
 from rankwise.report.page import render, write_report
-from rankwise.report.query_lists import Limits, no_lists
+from rankwise.report.query_lists import ReportLimits, no_lists
 
 
 def test_w21_folds_without_rounds_beside_folds_with_some():
@@ -65,10 +65,10 @@ def test_w21_all_sections_fail_and_the_report_is_written(comparison, tmp_path, m
 
 @pytest.mark.parametrize("name", NAMES)
 def test_w21_a_section_that_fails_costs_no_other(comparison, whole, name):
-    nothing = no_lists(Limits()) if name == "lists" else collecting._SECTIONS[name][1]
+    nothing = no_lists(ReportLimits()) if name == "lists" else collecting._SECTIONS[name][1]
     text = render({**whole, name: nothing, "failed": {name: f"{SAID} <b>"}}).decode()
     assert text.count(f"{SAID} &lt;b&gt;") == 1
-    if name != "league":
+    if name != "results_table":
         assert f"<strong>{comparison.means['ridge']['AP']:.4f}</strong>" in text
 
 

@@ -100,7 +100,7 @@ def test_the_numbers_of_a_figure_are_a_table(wide, comparison):
 def test_names_of_strangers_are_seen_as_they_are(wide):
     assert wide.run("document.querySelectorAll('main a[href^=javascript], main img').length") == 0
     assert wide.run("document.querySelectorAll('.figure a').length") == 0
-    shown = wide.run("[...document.querySelectorAll('.league td.name')].map(one => one.textContent)")
+    shown = wide.run("[...document.querySelectorAll('.results td.name')].map(one => one.textContent)")
     assert HOSTILE[0] in shown
     ticks = wide.run(
         "[...document.querySelectorAll('[data-figure=weights] .ytick')].map(one => one.textContent).join()"
@@ -109,8 +109,8 @@ def test_names_of_strangers_are_seen_as_they_are(wide):
 
 
 def test_a_table_sorts_by_its_headers_and_by_the_keyboard(wide):
-    seconds = "[...document.querySelectorAll('.league tbody tr')].slice(0, 5).map(row => row.cells[0].textContent)"
-    head = "[...document.querySelector('.league').tHead.rows[0].cells].find(one => one.textContent === 'Ranker')"
+    seconds = "[...document.querySelectorAll('.results tbody tr')].slice(0, 5).map(row => row.cells[0].textContent)"
+    head = "[...document.querySelector('.results').tHead.rows[0].cells].find(one => one.textContent === 'Ranker')"
     wide.run(f"{head}.querySelector('button').focus()")
     for kind in ("keyDown", "keyUp"):
         wide.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r", windowsVirtualKeyCode=13)
@@ -122,7 +122,7 @@ def test_a_table_sorts_by_its_headers_and_by_the_keyboard(wide):
     mean = head.replace("Ranker", "Mean")
     wide.run(f"{mean}.querySelector('button').click()")
     values = wide.run(
-        "[...document.querySelectorAll('.league')[0].tBodies[0].rows].map(one => +one.cells[1].textContent)"
+        "[...document.querySelectorAll('.results')[0].tBodies[0].rows].map(one => +one.cells[1].textContent)"
     )
     assert values == sorted(values, reverse=True)
 
@@ -252,7 +252,7 @@ def saved(page, name, folder):
 
 
 def test_a_table_is_saved_with_every_digit(wide, comparison, tmp_path):
-    head, *rows = saved(wide, "league AP", tmp_path)
+    head, *rows = saved(wide, "results AP", tmp_path)
     table = comparison.table("AP")
     assert head[:4] == ["ranker", "mean", "low", "high"]
     assert [row[0] for row in rows] == table["ranker"].tolist()

@@ -10,8 +10,8 @@ import rankwise as rw
 from rankwise._api import compare
 from rankwise.analysis.importance import losses_by_query
 from rankwise.report.collect import collect, python_call
-from rankwise.report.compact import finite, name_of, numbers, packed
-from rankwise.report.query_lists import Limits, query_lists
+from rankwise.report.compact import finite, name_of, numbers, pack
+from rankwise.report.query_lists import ReportLimits, query_lists
 from tests.report.conftest import HOSTILE, rankers_for, unpacked
 
 
@@ -21,11 +21,11 @@ def found(comparison):
 
 
 def test_it_is_plain_json_without_nan(found):
-    assert unpacked(packed(found)) == json.loads(json.dumps(found, allow_nan=False))
+    assert unpacked(pack(found)) == json.loads(json.dumps(found, allow_nan=False))
 
 
-def test_the_league_says_what_the_comparison_says(found, comparison):
-    for table, title in zip(found["league"], comparison.titles, strict=True):
+def test_the_results_table_says_what_the_comparison_says(found, comparison):
+    for table, title in zip(found["results_table"], comparison.titles, strict=True):
         assert [row["ranker"] for row in table["rows"]] == comparison.table(title)["ranker"].tolist()
         for row in table["rows"]:
             assert row["mean"] == comparison.means[row["ranker"]][title]
@@ -88,7 +88,7 @@ def test_steps_contribute_too(found, comparison):
         scores = np.array(query["score"][ranker])
         parts = np.array([sum(part) for part in query["parts"]["boosted"]])
         np.testing.assert_allclose(parts, scores - scores.mean(), atol=1e-12 * (1 + np.abs(scores).max()))
-    few = query_lists(comparison, Limits(features=900))
+    few = query_lists(comparison, ReportLimits(features=900))
     shown = [one for query in few["queries"] for one in [query["mean"], *query["x"], *query["parts"]["boosted"]]]
     count = sum(len(one) for one in shown if one is not None)
     assert 0 < few["explained"] < few["documents"]
@@ -96,7 +96,7 @@ def test_steps_contribute_too(found, comparison):
 
 
 def test_queries_that_change_most_come_first_and_others_are_counted(comparison):
-    few = query_lists(comparison, Limits(queries=5, documents=2, features=10_000))
+    few = query_lists(comparison, ReportLimits(queries=5, documents=2, features=10_000))
     base = comparison.results["ridge"].values
     change = np.nan_to_num(np.max([np.abs(one.values - base) for one in comparison.results.values()], axis=(0, 1)))
     names = np.array(comparison.queries.names(), dtype=object)
@@ -112,7 +112,7 @@ def test_queries_that_change_most_come_first_and_others_are_counted(comparison):
 
 def test_features_are_kept_for_the_top_of_lists_only_where_room_is_scarce(comparison):
     for limit in (0, 50, 200, 400, 10**6):
-        said = query_lists(comparison, Limits(features=limit))
+        said = query_lists(comparison, ReportLimits(features=limit))
         count = sum(len(x) for query in said["queries"] for x in [query["mean"], *query["x"]] if x is not None)
         count += sum(len(w) for folds in said["weights"].values() for w in folds)
         assert count <= limit
@@ -238,7 +238,7 @@ def test_numbers_keep_their_digits_and_are_never_nan():
 
 
 def test_what_is_packed_cannot_end_a_script_and_comes_out_as_it_was():
-    text = packed([*HOSTILE, "\u2028"])
+    text = pack([*HOSTILE, "\u2028"])
     assert re.fullmatch("[A-Za-z0-9+/=]+", text)
     assert unpacked(text) == [*HOSTILE, "\u2028"]
 

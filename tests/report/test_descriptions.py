@@ -47,13 +47,13 @@ def test_long_texts_are_cut():
 
 def test_tables_that_do_not_fit_are_refused(comparison, tmp_path):
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(DataError, match="has a column 'docid' of ids: found the columns 'id'"):
+    with pytest.raises(DataError, match="must have a column 'docid' of ids, got the columns 'id'"):
         Descriptions.of(pandas.DataFrame({"id": ["a"]}), "docid", "documents")
-    with pytest.raises(DataError, match="found both in one mapping"):
+    with pytest.raises(DataError, match="got both in one mapping"):
         Descriptions.of({"a": "b", "c": {}}, "docid", "documents")
-    with pytest.raises(DataError, match="documents describes none of the ids here: found such as 'nobody'"):
+    with pytest.raises(DataError, match="got ids such as 'nobody'"):
         write_report(comparison, tmp_path / "r.html", documents={"nobody": "x"})
-    with pytest.raises(DataError, match="queries describes none of the ids here"):
+    with pytest.raises(DataError, match="queries must have ids such as"):
         write_report(comparison, tmp_path / "r.html", queries={"nobody": "x"})
     lists = rw.make_lists(10, documents=4, features=2, random_state=0)
     bare = rw.Queries.from_arrays(lists.X, lists.y, group=[4] * 10)
@@ -119,7 +119,7 @@ def test_arguments_of_another_kind_are_one_sentence(comparison, tmp_path):
     for arguments, complaint in (
         ({"documents": "titles.csv"}, "documents must be a mapping or a data frame, got the path 'titles.csv'"),
         ({"title": "name"}, "title must name a column of documents, which are not given, got 'name'"),
-        ({"limits": 3}, "limits must be Limits or None, got int"),
+        ({"limits": 3}, "limits must be ReportLimits or None, got int"),
     ):
         with pytest.raises(RankwiseError, match=complaint):
             write_report(comparison, tmp_path / "r.html", **arguments)

@@ -14,7 +14,7 @@ from rankwise.report import page
 from rankwise.report.collect import collect
 from rankwise.report.figures import cutoff_figure, figures
 from rankwise.report.page import check_report, render, write_report
-from rankwise.report.query_lists import Limits
+from rankwise.report.query_lists import ReportLimits
 from tests.report.conftest import HOSTILE, unpacked
 
 
@@ -101,7 +101,7 @@ def test_every_table_of_the_page_can_be_saved_and_holds_every_digit(read, compar
     said = unpacked(read.scripts[0])["tables"]
     assert set(named) <= set(said)
     assert len(named) == len(set(named)) > 5
-    league = said["league AP"]
+    league = said["results AP"]
     assert league["columns"][:4] == ["ranker", "mean", "low", "high"]
     table = comparison.table("AP")
     for column, values in (("mean", table["AP"]), ("low", table["low"]), ("high", table["high"])):
@@ -125,7 +125,7 @@ def test_a_report_of_many_long_lists_stays_below_its_limit_and_says_what_is_left
     text = (tmp_path / "whole.html").read_text(encoding="utf-8")
     assert "The 200 queries that change most" in text
     assert "100 others count in the means and are not in this file" in " ".join(text.split())
-    embedded = len(text) - len(render(collect(found, limits=Limits(0, 1, 0))))
+    embedded = len(text) - len(render(collect(found, limits=ReportLimits(0, 1, 0))))
     limit = len(text) - embedded // 2
     monkeypatch.setattr(page, "LARGEST", limit)
     write_report(found, tmp_path / "less.html")

@@ -7,7 +7,7 @@ from rankwise import make_lists
 from rankwise._api import compare
 from rankwise.errors import DataError
 from rankwise.evaluation import correct, paired_test
-from rankwise.report.slices import groups_of, sliced
+from rankwise.report.slices import groups_of, slice_results
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def found():
 def test_rows_are_what_plain_tests_of_the_queries_of_a_group_give(found):
     names = found.queries.names()
     kinds = {name: ("odd" if place % 2 else "even") for place, name in enumerate(names)}
-    said = sliced(found, {"parity": kinds, "size": lambda query: "long" if len(query) > 6 else "short"})
+    said = slice_results(found, {"parity": kinds, "size": lambda query: "long" if len(query) > 6 else "short"})
     sizes = np.array([len(query) for query in found.queries])
     inside = {
         "odd": np.arange(60) % 2 == 1,
@@ -59,13 +59,13 @@ def test_a_mask_a_list_and_a_mapping_may_say_the_same(found):
 
 def test_queries_without_a_group_are_left_out_and_counted(found):
     names = found.queries.names()
-    said = sliced(found, {"some": {names[0]: "x", names[1]: "x", names[2]: None}})["slices"][0]
+    said = slice_results(found, {"some": {names[0]: "x", names[1]: "x", names[2]: None}})["slices"][0]
     assert said["left_out"] == 58
     assert {row["group"] for row in said["rows"]} == {"x"}
 
 
 def test_groups_with_numbers_stand_in_their_order(found):
-    said = sliced(found, {"tenth": [place // 5 for place in range(60)]})["slices"][0]
+    said = slice_results(found, {"tenth": [place // 5 for place in range(60)]})["slices"][0]
     assert list(dict.fromkeys(row["group"] for row in said["rows"])) == [str(place) for place in range(12)]
 
 
@@ -81,12 +81,12 @@ def test_groups_with_numbers_stand_in_their_order(found):
 )
 def test_a_slice_that_does_not_fit_is_named(found, slices, complaint):
     with pytest.raises(DataError, match=complaint):
-        sliced(found, slices)
+        slice_results(found, slices)
 
 
 def test_without_slices_there_is_no_section(found):
-    assert sliced(found, None) is None
-    assert sliced(found, {}) is None
+    assert slice_results(found, None) is None
+    assert slice_results(found, {}) is None
 
 
 # ------------------------------------------------------------------------------------------- hostile slices
@@ -117,14 +117,14 @@ class Nameless:
 )
 def test_hostile_slices_are_one_sentence(found, one, complaint):
     with pytest.raises(DataError, match=complaint):
-        sliced(found, {"s": one})
+        slice_results(found, {"s": one})
 
 
 def test_slices_have_names_that_can_be_told_apart_and_shown(found):
     with pytest.raises(DataError, match="slices must have different names, got 1, '1'"):
-        sliced(found, {1: [True] * 60, "1": [False] * 60})
+        slice_results(found, {1: [True] * 60, "1": [False] * 60})
     with pytest.raises(DataError, match="a slice has a name of up to 300 characters, got 301"):
-        sliced(found, {"x" * 301: [True] * 60})
+        slice_results(found, {"x" * 301: [True] * 60})
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), np.float64("nan")])
@@ -153,12 +153,12 @@ def test_groups_come_in_one_order_however_they_are_hashed(found):
         (["10", "9", "inf"], ["9", "10", "inf"]),
         (["b", "10", "9"], ["10", "9", "b"]),
     ):
-        (one,) = sliced(found, {"s": names * 20})["slices"]
+        (one,) = slice_results(found, {"s": names * 20})["slices"]
         assert list(dict.fromkeys(row["group"] for row in one["rows"])) == expected
 
 
 def test_a_slice_of_one_query_has_a_mean_and_no_interval(found):
-    (one,) = sliced(found, {"s": [True] + [None] * 59})["slices"]
+    (one,) = slice_results(found, {"s": [True] + [None] * 59})["slices"]
     assert one["left_out"] == 59
     for row in one["rows"]:
         assert row["low"] is None

@@ -86,7 +86,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     lists = _one_query(model, query)
     names, scores = feature_names(lists), model.predict(lists)
     parts = contributions_of(model, lists)
-    shown = _shown(lists)
+    shown = _row_namer(lists)
     if a is None:
         if b is not None:
             raise DataError("explain(model, query, a, b) compares a with b: pass a as well")
@@ -397,7 +397,9 @@ def _place(lists: Queries, document: Any) -> int:
             raise DataError(f"there is no row {document}: the query has {count:,} documents, from 0 to {count - 1}")
         return int(document)
     if lists.docid is None:
-        raise DataError(f"these documents have no ids: pass the row of a document, counted from 0, got {document!r:.60}")
+        raise DataError(
+            f"these documents have no ids: pass the row of a document, counted from 0, got {document!r:.60}"
+        )
     found = [row for row, name in enumerate(lists.docid) if str(name) == str(document)]
     if len(found) != 1:
         what = "no document" if not found else f"{len(found)} documents"
@@ -410,7 +412,7 @@ def _names(lists: Queries) -> list[Any]:
     return list(range(lists.n_documents)) if lists.docid is None else list(lists.docid)
 
 
-def _shown(lists: Queries) -> Any:
+def _row_namer(lists: Queries) -> Any:
     """The function from a row to the name of its document in texts."""
     names = _names(lists)
     return lambda row: f"row {row}" if lists.docid is None else str(names[row])

@@ -130,12 +130,12 @@ def losses_by_query(
     random, rows = checks.as_random(random_state), queries.rows
     shuffled = queries._replace(X=X)
 
-    def measured() -> NDArray[np.float64]:
+    def measure_now() -> NDArray[np.float64]:
         scores = model.predict(shuffled if takes_lists(model) else X)
         return np.asarray(evaluate(queries, scores, [measure], n_jobs=n_jobs, **conventions).values[0])
 
     # the measure is compared with its value on the unshuffled data, query by query
-    before = measured()
+    before = measure_now()
     lost = np.where(np.isnan(before), np.nan, np.zeros((queries.n_features, len(queries))))
     # the same shuffles for all features, so that differences between features are not due to chance
     orders = [_within_queries(queries, random) for _ in range(repeats)]
@@ -146,7 +146,7 @@ def losses_by_query(
             continue
         for order in orders:
             X[rows, feature] = kept[rows[order]]
-            lost[feature] += (before - measured()) / repeats
+            lost[feature] += (before - measure_now()) / repeats
         X[:, feature] = kept
     return lost
 

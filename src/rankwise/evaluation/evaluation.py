@@ -126,7 +126,9 @@ class Evaluation:
                     f"{getattr(found, 'shape', type(found).__name__)}"
                 )
         if len(self.titles) != len(self.measures) or (self.weight is not None and np.shape(self.weight) != shape[1:]):
-            raise DataError("an evaluation must have one title per measure, and either no weights or one weight per query")
+            raise DataError(
+                "an evaluation must have one title per measure, and either no weights or one weight per query"
+            )
 
     @property
     def mean(self) -> ByMeasure[float]:
@@ -459,7 +461,7 @@ def evaluate(
     if isinstance(judged, Parts):
         raw, lists = _by_block(judged, scores, parsed, tool, order, n_jobs), None
     else:
-        raw, lists = _measured(judged, scores, parsed, tool, order, n_jobs)
+        raw, lists = _measure(judged, scores, parsed, tool, order, n_jobs)
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
         if not isinstance(choice, str) or choice not in EMPTY:
@@ -494,7 +496,7 @@ def _warn_if_seen(model: Any, judged: Queries | Parts) -> None:
         )
 
 
-def _measured(
+def _measure(
     judged: Queries,
     scores: Any,
     measures: Sequence[Measure],
@@ -505,7 +507,7 @@ def _measured(
     """(values, measures x queries, NaN where a measure is 0/0; the lists that were measured)."""
     labels = judged.labels()
     if not isinstance(scores, (np.ndarray, Sequence)) and hasattr(scores, "predict"):
-        scores = predicted(scores, judged)
+        scores = predict_scores(scores, judged)
     values = checks.as_scores(scores, judged.n_documents)
     if tool is not None:
         _refuse_labels(tool, measures, labels)
@@ -518,7 +520,7 @@ def _measured(
     return measure_lists(measures, lists, ties=order, n_jobs=n_jobs), lists  # type: ignore[arg-type]
 
 
-def predicted(model: Any, queries: Queries) -> Any:
+def predict_scores(model: Any, queries: Queries) -> Any:
     """The scores of a model: rankers take queries, models of other packages the features as an array.
 
     Parameters
@@ -565,7 +567,7 @@ def _by_block(
         for first, last in judged.chunks():
             block = judged.block(first, last)
             own = scores if whole is None else whole[judged.start[first] : judged.start[last]]
-            found.append(_measured(block, own, measures, tool, order, n_jobs)[0])
+            found.append(_measure(block, own, measures, tool, order, n_jobs)[0])
             bar.advance_rows(block.n_documents, block.X.nbytes + 8 * block.n_documents)
     return np.concatenate(found, axis=1)
 
@@ -596,9 +598,7 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
     if not isinstance(queries, Queries):
         labels = np.asarray(queries)
         if (qid is None) == (group is None):
-            raise DataError(
-                "labels require either qid= (one id per label) or group= (sizes of consecutive queries)"
-            )
+            raise DataError("labels require either qid= (one id per label) or group= (sizes of consecutive queries)")
         n_rows = len(labels) if labels.ndim else 0
         parts = grouping.by_id(qid, n_rows) if qid is not None else grouping.by_size(group, n_rows)
         if group is not None:

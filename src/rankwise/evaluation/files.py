@@ -186,7 +186,9 @@ def _fill(scores: Vector, filled: int, text: bytes, name: str) -> int:
 def _in_order(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) -> Vector:
     """Scores that stand in the order of the documents."""
     if len(lines) != queries.n_documents:
-        raise FileFormatError(f"{path} must hold one score per judged document ({queries.n_documents:,}), got {len(lines):,}")
+        raise FileFormatError(
+            f"{path} must hold one score per judged document ({queries.n_documents:,}), got {len(lines):,}"
+        )
     return np.array([_number(path, number, fields[0]) for number, fields in lines])
 
 
@@ -361,6 +363,8 @@ def _from_lines(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
         if value is None:
             raise FileFormatError(f"{name}, line {number:,}: expected a number as the value, got {word!r:.60}")
         if measure in found.setdefault(qid, {}):
-            raise FileFormatError(f"{name}, line {number:,}: {measure} of query {qid!r:.60} is already on an earlier line")
+            raise FileFormatError(
+                f"{name}, line {number:,}: {measure} of query {qid!r:.60} is already on an earlier line"
+            )
         found[qid][measure] = value
     return found

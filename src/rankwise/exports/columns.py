@@ -1,7 +1,7 @@
 """What a fitted :class:`rankwise.FeatureBuilder` does, as short programs that SQL, Python, C, Vespa and ONNX can hold.
 
-Every feature is made of one column by a chain of :class:`Step`. A text becomes a number by its levels; a number is
-filled, bent and scaled. Each target writes the same few steps in its own words, and what no chain expresses (values
+Every feature is made of one column by a chain of :class:`ColumnStep`. A text becomes a number by its levels; a number
+is filled, bent and scaled. Each target writes the same few steps in its own words, and what no chain expresses (values
 relative to the query, places among the training values, transformers of the user) is named by :func:`not_held`.
 """
 
@@ -25,7 +25,7 @@ _SCALERS = ("StandardScaler", "MinMaxScaler", "RobustScaler")
 
 
 @dataclass(frozen=True)
-class Step:
+class ColumnStep:
     """One step from a column to a feature.
 
     Attributes
@@ -45,7 +45,7 @@ class Step:
     levels: tuple[tuple[str, float], ...] = ()
 
 
-Chain = tuple[int, tuple[Step, ...]]  # the column and the steps of one feature
+Chain = tuple[int, tuple[ColumnStep, ...]]  # the column and the steps of one feature
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class ColumnFeatures:
             is_text.append(one.kind == "category")
             notes += _notes(one)
             if one.kind == "category":
-                chains += [(place, (step,)) for step in _encoded(one.steps["encode"])]
+                chains += [(place, (step,)) for step in _encoder_steps(one.steps["encode"])]
                 continue
             chains += [(place, steps) for steps in _numeric(one)]
             if "encode" in one.steps:  # the unit of an amount is a column of its own
                 names.append(f"{one.columns[0]}_unit")
                 is_text.append(True)
-                chains += [(place + 1, (step,)) for step in _encoded(one.steps["encode"])]
+                chains += [(place + 1, (step,)) for step in _encoder_steps(one.steps["encode"])]
         called = tuple(names if given is None else map(str, given))
         if len(called) != len(names):
             raise DataError(
@@ -154,7 +154,7 @@ def rows_of_columns(builder: FeatureBuilder, table: RawTable) -> NDArray[np.obje
     return rows
 
 
-def computed(chains: Sequence[Chain], rows: NDArray[np.object_]) -> Vector:
+def compute_features(chains: Sequence[Chain], rows: NDArray[np.object_]) -> Vector:
     """The features that chains, read back from a file, make of rows, in float64 and with log(1 + abs(v)).
 
     Parameters
@@ -169,10 +169,11 @@ def computed(chains: Sequence[Chain], rows: NDArray[np.object_]) -> Vector:
     X : ndarray of float64, shape (n_rows, n_features)
         The features.
     """
-    return np.column_stack([_chained(rows[:, place], steps) for place, steps in chains]).reshape(len(rows), len(chains))
+    columns = [_apply_chain(rows[:, place], steps) for place, steps in chains]
+    return np.column_stack(columns).reshape(len(rows), len(chains))
 
 
-def _chained(column: NDArray[np.object_], steps: Sequence[Step]) -> Vector:
+def _apply_chain(column: NDArray[np.object_], steps: Sequence[ColumnStep]) -> Vector:
     """One feature."""
     if steps and steps[0].kind == "level":
         known = dict(steps[0].levels)
@@ -226,33 +227,33 @@ def _can_be_held(one: Treatment) -> bool:
     return not any(unicodedata.category(sign) in ("Cc", "Cs") for level in levels for sign in level)
 
 
-def _numeric(one: Treatment) -> list[tuple[Step, ...]]:
+def _numeric(one: Treatment) -> list[tuple[ColumnStep, ...]]:
     """The chains of a number: its value, as often as the builder repeats it, and the indicator of gaps."""
-    steps = [Step("before", one.reading["latest"])] if one.kind == "date" else []
+    steps = [ColumnStep("before", one.reading["latest"])] if one.kind == "date" else []
     made = []
     fill = one.steps.get("fill")
     if fill is not None:
-        steps.append(Step("fill", float(fill.statistics_[0])))
+        steps.append(ColumnStep("fill", float(fill.statistics_[0])))
     if one.log:
-        steps.append(Step("log"))
+        steps.append(ColumnStep("log"))
     if "scale" in one.steps:
-        steps += _scaled(one.steps["scale"])
+        steps += _scaler_steps(one.steps["scale"])
     made += [tuple(steps)] * max(1, len(one.within))
     if fill is not None and fill.indicator_ is not None and len(fill.indicator_.features_):
-        made.append((Step("missing"),))
+        made.append((ColumnStep("missing"),))
     return made
 
 
-def _scaled(scaler: Any) -> list[Step]:
+def _scaler_steps(scaler: Any) -> list[ColumnStep]:
     """The steps of a scaler, in its own order, for the same bits."""
     kind = type(scaler).__name__
     if kind == "MinMaxScaler":
-        return [Step("multiply", float(scaler.scale_[0])), Step("add", float(scaler.min_[0]))]
+        return [ColumnStep("multiply", float(scaler.scale_[0])), ColumnStep("add", float(scaler.min_[0]))]
     center = scaler.mean_ if kind == "StandardScaler" else scaler.center_
-    return [Step("subtract", float(center[0])), Step("divide", float(scaler.scale_[0]))]
+    return [ColumnStep("subtract", float(center[0])), ColumnStep("divide", float(scaler.scale_[0]))]
 
 
-def _encoded(encoder: Any) -> list[Step]:
+def _encoder_steps(encoder: Any) -> list[ColumnStep]:
     """One step per feature of an encoder: what it makes of every level, and of a text that it does not know."""
     levels = encoder.categories_[0]
     rows = np.empty((len(levels) + 1, 1), dtype=object)
@@ -262,7 +263,7 @@ def _encoded(encoder: Any) -> list[Step]:
     for column in table.T.tolist():
         *values, other = column
         known = tuple((level, value) for level, value in zip(levels.tolist(), values, strict=True) if value != other)
-        made.append(Step("level", other, known))
+        made.append(ColumnStep("level", other, known))
     return made
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.exports.columns import Chain, ColumnFeatures, Step, computed
+from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features
 from rankwise.measures._base import Vector
 
 # ------------------------------------------------------------------------------------------------------------- Python
@@ -114,7 +114,7 @@ def c_columns(columns: ColumnFeatures, called: str, c_text: Callable[[str], str]
     return f"\ndouble {called}(const double *number, const char *const *text)\n{{\n{body}}}\n"
 
 
-def _c_levels(place: int, step: Step, c_text: Callable[[str], str]) -> list[str]:
+def _c_levels(place: int, step: ColumnStep, c_text: Callable[[str], str]) -> list[str]:
     """One comparison per level."""
     lines = [f"u = {step.value!r}; /* text {place} */"]
     for level, value in step.levels:
@@ -156,9 +156,9 @@ def c_features(text: str, rows: NDArray[np.object_]) -> Vector:
         elif found := _EMPTY.fullmatch(line):
             levels.append(("", float(found[1])))
         elif _SET.fullmatch(line):
-            chains.append((place, tuple(Step(kind, value, tuple(levels)) for kind, value in steps)))
+            chains.append((place, tuple(ColumnStep(kind, value, tuple(levels)) for kind, value in steps)))
         else:
             for kind, pattern in _PATTERNS.items():
                 if found := pattern.fullmatch(line):
                     steps.append((kind, float(found[1]) if found.groups() else 0.0))
-    return computed(tuple(chains), rows)
+    return compute_features(tuple(chains), rows)

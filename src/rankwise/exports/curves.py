@@ -23,7 +23,7 @@ class Piece(NamedTuple):
     coef: tuple[float, ...]
 
 
-def scaled_pieces(pieces: list[Piece], center: float, scale: float, rising: Rising | None) -> list[Piece]:
+def scale_pieces(pieces: list[Piece], center: float, scale: float, rising: Rising | None) -> list[Piece]:
     """Pieces on raw features of pieces on z = (x - center) / scale.
 
     ``rising`` computes z as the ranker does, so that ends of pieces are exact for every float64; None is for curves
@@ -98,7 +98,7 @@ class CurveSum(MapSum):
         value = graph.node("Add", value, graph.constant(columns[0]))
         for column in columns[1:]:
             value = graph.node("Add", graph.node("Mul", value, away), graph.constant(column))
-        return graph.summed(graph.node("Where", inside, value, graph.constant([0.0])))
+        return graph.add(graph.node("Where", inside, value, graph.constant([0.0])))
 
     @staticmethod
     def _end(piece: Piece) -> float:

@@ -73,13 +73,13 @@ class ElasticsearchHybrid(Target):
         total = np.zeros(len(raw), dtype=np.float32)
         for column, part in enumerate(body["retrievers"]):
             x, weight = raw[:, column], np.float32(part["weight"])
-            value = _reciprocal(x, body["rank_constant"]) if kind == "rrf" else _normalized(x, part["normalizer"])
+            value = _reciprocal(x, body["rank_constant"]) if kind == "rrf" else _normalize(x, part["normalizer"])
             # a retriever that did not return the document adds nothing
             total += np.where(np.isnan(x), np.float32(0), weight * value)
         return total.astype(np.float64)
 
 
-def _normalized(x: Single, normalizer: str) -> Single:
+def _normalize(x: Single, normalizer: str) -> Single:
     """The scores of one retriever after its normalizer."""
     here = x[~np.isnan(x)]
     if not len(here) or normalizer == "none":

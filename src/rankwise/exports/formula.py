@@ -3,7 +3,7 @@
 That is a weighted sum, a sum of steps or trees, linear weights on a map, or a network over named features, or a
 weighted mean of scores that are normalized within a query.
 
-:func:`opened` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
+:func:`open_model` finds the ranker and its scaler, and :func:`formula_of` turns them into a formula on raw features.
 """
 
 from collections.abc import Sequence
@@ -171,7 +171,7 @@ class TreeSum:
                     "from raw features, or give scaling='none' if the engine gets scaled ones"
                 )
             threshold = raw_thresholds(scaler, trees.feature, threshold)
-            linear = None if linear is None else _scaled(linear, scaler)
+            linear = None if linear is None else _scale(linear, scaler)
         return cls(names, replace(trees, threshold=threshold), trees.offset, linear, missing)
 
     @property
@@ -261,7 +261,7 @@ def formula_of(
     if isinstance(ranker, LinearRanker):
         constant = float(getattr(ranker, "intercept_", 0.0))
         found = WeightedSum(names, ranker.coef_.astype(np.float64), constant, missing=ranker.missing)
-        return (found if scaler is None else _scaled(found, scaler)), notes
+        return (found if scaler is None else _scale(found, scaler)), notes
     if isinstance(ranker, ThresholdRanker):
         steps = ranker.steps_
         parts = steps["feature"].astype(np.int64), steps["threshold"].copy(), steps["alpha"].copy()
@@ -290,7 +290,7 @@ def formula_of(
     )
 
 
-def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:
+def open_model(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:
     """Find the fitted ranker, and the scaler through which it sees raw features.
 
     Parameters
@@ -320,7 +320,7 @@ def opened(model: Any, scaling: Scaling = None, sample: Queries | None = None) -
         if before and isinstance(before[0][1], FeatureBuilder):  # which the ranker knows
             before = before[1:]
             if not before and isinstance(ranker, Ranker):
-                return opened(ranker, scaling, sample)
+                return open_model(ranker, scaling, sample)
         if len(before) != 1 or not isinstance(before[0][1], Scaler) or not isinstance(ranker, Ranker):
             raise RankwiseError("a pipeline must consist of a Scaler and a ranker to be exported, got other steps")
         scaler, model = before[0][1] if scaling is None else scaling, ranker
@@ -359,7 +359,7 @@ def _names(ranker: Ranker, given: Sequence[str] | None) -> tuple[tuple[str, ...]
     ]
 
 
-def _scaled(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
+def _scale(formula: WeightedSum, scaler: Scaler) -> WeightedSum:
     """The sum over features that the scaler makes; a feature that did not vary counts nothing."""
     varies, center, scale = center_and_scale(scaler)
     return replace(formula, weight=np.where(varies, formula.weight, 0.0), center=center, scale=scale)

@@ -120,8 +120,8 @@ def _ranklib(
     body = [line for line in lines if not line.text.startswith("##")]
     if kind not in (*_RANKLIB_LINEAR, "rankboost"):
         raise FileFormatError(
-            f"{path} holds RankLib's {kind!r:.40}, which is not a weighted sum of features or steps: expected Coordinate "
-            "Ascent, Linear Regression, AdaRank or RankBoost"
+            f"{path} holds RankLib's {kind!r:.40}, which is not a weighted sum of features or steps: expected "
+            "Coordinate Ascent, Linear Regression, AdaRank or RankBoost"
         )
     if len(body) != 1:
         raise FileFormatError(f"{path}: expected one line of weights after those with ##, got {len(body)}")

@@ -60,10 +60,10 @@ class KernelSum(MapSum):
 
     def onnx(self, graph: ExactGraph) -> str:
         """The matrix of the kernel between documents and landmarks, and then its product with the weights."""
-        z = graph.standardized(self.center, self.scale)
+        z = graph.standardize(self.center, self.scale)
         products = graph.node("MatMul", z, graph.constant(self.landmarks.T))
         if self.kernel == "rbf":
-            squares = graph.summed(graph.node("Mul", z, z))
+            squares = graph.add(graph.node("Mul", z, z))
             twice = graph.node("Mul", products, graph.constant([-2.0]))
             own = graph.constant(np.square(self.landmarks).sum(axis=1))
             distance = graph.node("Relu", graph.node("Add", graph.node("Add", twice, squares), own))

@@ -115,11 +115,11 @@ class ExactGraph:
         """The features in float64."""
         return self.node("Cast", "X", to=self.double)
 
-    def standardized(self, center: Vector, scale: Vector) -> str:
+    def standardize(self, center: Vector, scale: Vector) -> str:
         """(X - center) / scale."""
         return self.node("Div", self.node("Sub", self.features(), self.constant(center)), self.constant(scale))
 
-    def summed(self, terms: str) -> str:
+    def add(self, terms: str) -> str:
         """The sum over the terms of every document."""
         return self.node("ReduceSum", terms, self.constant([1], "INT64"), keepdims=1)
 

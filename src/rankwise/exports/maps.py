@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankwise._kernels import mercer
 from rankwise._kernels.blas import one_blas_thread
 from rankwise.errors import RankwiseError
-from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scaled_pieces, spline_curves
+from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scale_pieces, spline_curves
 from rankwise.exports.kernel_sums import KernelSum
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.products import ProductSum
@@ -143,12 +143,12 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
     if type(last).__name__ in _SCALERS:
         scalers, last = [*scalers, last], None
     for step in scalers:
-        before = _scaled(before, step, ranker)
+        before = _scale(before, step, ranker)
     if last is None:
         return LinearSum(weights, before.center, before.scale, rest["constant"])
     write = _MAPS.get(type(last).__name__)
     if write is None:
-        raise _refused(ranker, last)
+        raise _refusal(ranker, last)
     return write(last, weights, before, rest)
 
 
@@ -160,7 +160,7 @@ def _steps(transformer: Any) -> list[Any]:
     return list(itertools.chain.from_iterable(map(_steps, steps)))
 
 
-def _refused(ranker: Ranker, step: Any) -> RankwiseError:
+def _refusal(ranker: Ranker, step: Any) -> RankwiseError:
     return RankwiseError(
         f"{ranker.name} cannot be exported with {type(step).__name__}: files hold linear weights on one of "
         f"{', '.join(_MAPS)}, after one or more of {', '.join(_SCALERS)}"
@@ -170,11 +170,11 @@ def _refused(ranker: Ranker, step: Any) -> RankwiseError:
 # ------------------------------------------------------------------------------------------------- before the map
 
 
-def _scaled(before: Standardized, step: Any, ranker: Ranker) -> Standardized:
+def _scale(before: Standardized, step: Any, ranker: Ranker) -> Standardized:
     """Standardized by one more step of a pipeline."""
     kind, width = type(step).__name__, len(before.center)
     if kind not in _SCALERS:
-        raise _refused(ranker, step)
+        raise _refusal(ranker, step)
     if getattr(step, "clip", False):
         raise RankwiseError(f"{ranker.name} cannot be exported with {kind}(clip=True): fit with clip=False")
     if kind == "MinMaxScaler":  # which multiplies, and then adds
@@ -209,7 +209,7 @@ def _fourier(map_: FourierFeatures, weights: Vector, before: Standardized, rest:
     return _waves(map_.frequencies_, weights[:half], weights[half:], before, rest)
 
 
-def _sampled(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
+def _sampler(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     # cos(t + b) = cos t cos b - sin t sin b
     weights = weights * np.sqrt(2.0 / map_.n_components)
     shift = map_.random_offset_
@@ -326,7 +326,7 @@ def _curves(map_: Any, weights: Vector, before: Standardized, rest: dict[str, An
             continue
         rising = before.rising(place) if around is None else None
         plain = rising is None and center == 0 and scale == 1
-        pieces.append(tuple(own if plain else scaled_pieces(own, center, scale, rising)))
+        pieces.append(tuple(own if plain else scale_pieces(own, center, scale, rising)))
     if around is not None:
         around = [
             (center + scale * start, scale * length) if scale != _NEVER else (0.0, 1.0)
@@ -345,7 +345,7 @@ def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
 
 _MAPS: dict[str, Callable[[Any, Vector, Standardized, dict[str, Any]], MapSum | LinearSum]] = {
     "FourierFeatures": _fourier,
-    "RBFSampler": _sampled,
+    "RBFSampler": _sampler,
     "Nystroem": _nystroem,
     "KernelPCAMap": _exact,
     "PolynomialFeatures": _polynomials,

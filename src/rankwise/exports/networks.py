@@ -134,7 +134,7 @@ def score_c_network(text: str, called: str, X: Vector) -> Vector:
     )
     place, widths = 0, [int(width) for width in layers]
 
-    def taken(count: int) -> Vector:
+    def take(count: int) -> Vector:
         nonlocal place
         place += count
         return theta[place - count : place]
@@ -142,16 +142,16 @@ def score_c_network(text: str, called: str, X: Vector) -> Vector:
     z = ((X - center) / scale).T
     h = z
     for number, (below, above) in enumerate(pairwise(widths)):
-        bias, r = taken(above), np.empty((above, len(X)))
+        bias, r = take(above), np.empty((above, len(X)))
         for unit in range(above):
-            t = _summed(np.full(len(X), bias[unit]), taken(below), h)
+            t = _add_products(np.full(len(X), bias[unit]), take(below), h)
             r[unit] = np.where(t > 0.0, t, 0.0)
         h = r + h if number and below == above else r
-    s = _summed(np.full(len(X), constant), taken(widths[-1]), h)
-    return _summed(s, taken(widths[0]), z)
+    s = _add_products(np.full(len(X), constant), take(widths[-1]), h)
+    return _add_products(s, take(widths[0]), z)
 
 
-def _summed(total: Vector, weights: Vector, values: Vector) -> Vector:
+def _add_products(total: Vector, weights: Vector, values: Vector) -> Vector:
     """Add weights times values, one after the other."""
     for weight, value in zip(weights, values, strict=True):
         total += weight * value

@@ -14,13 +14,13 @@ from rankwise._extras import require
 from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.columns import ColumnFeatures, Step
+from rankwise.exports.columns import ColumnFeatures, ColumnStep
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import ExactGraph, MapSum
 from rankwise.exports.networks import onnx_nodes
 from rankwise.exports.single import refuse_rules, single_trees
 from rankwise.exports.smooth_sums import NetworkSum
-from rankwise.exports.tree_nodes import Leaf, Node, nested
+from rankwise.exports.tree_nodes import Leaf, Node, nest
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
@@ -122,7 +122,7 @@ class Onnx(Target):
             ):  # which the reference cannot run
                 raise
             session = require("onnx.reference").ReferenceEvaluator(content)
-        feed = _column_inputs(X) if X.dtype == object else {"X": single.rounded_features(X)}
+        feed = _column_inputs(X) if X.dtype == object else {"X": single.round_features(X)}
         found = []
         for first in range(0, max(len(X), 1), _ROWS):
             block = {name: values[first : first + _ROWS] for name, values in feed.items()}
@@ -178,7 +178,7 @@ class _ColumnGraph(ExactGraph):
         exact = self.node("Concat", *features, axis=1)
         self.nodes.append(helper.make_node("Cast", [exact], ["X"], to=proto.FLOAT))
 
-    def _feature(self, v: str, steps: tuple[Step, ...]) -> str:
+    def _feature(self, v: str, steps: tuple[ColumnStep, ...]) -> str:
         """One feature, shape (N, 1)."""
         operations = {"subtract": "Sub", "divide": "Div", "multiply": "Mul", "add": "Add"}
         for step in steps:
@@ -237,9 +237,9 @@ def _trees(formula: TreeSum, single_precision: bool) -> list[Node]:
     """The trees and the constant, with leaves in float32 where that is asked for; features are float32 in any case."""
     refuse_rules(formula, "ONNX", "sql, python or c")
     if single_precision:
-        found = single.rounded_trees(formula, "ONNX")
+        found = single.round_trees(formula, "ONNX")
     else:
-        found = nested(formula.trees, single.rounded_thresholds(formula.trees.threshold))
+        found = nest(formula.trees, single.round_thresholds(formula.trees.threshold))
     if formula.constant or not found:
         single.as_single(np.array([formula.constant]), ["(constant)"], "constant", "ONNX", added=True)
         found.append(Leaf(formula.constant))

@@ -72,7 +72,7 @@ class OpenSearchHybrid(Target):
             columns = [normalize(raw[:, j]) for j in range(len(weights))]
         # a sub-query that did not return the document has the score 0
         parts = [np.where(np.isnan(column), np.float32(0), column) for column in columns]
-        return _combined(parts, weights, combination["technique"]).astype(np.float64)
+        return _combine(parts, weights, combination["technique"]).astype(np.float64)
 
 
 def _min_max(x: Single) -> Single:
@@ -121,7 +121,7 @@ def _reciprocal(x: Single, constant: int) -> Single:
     return found
 
 
-def _combined(parts: list[Single], weights: Single, technique: str) -> Single:
+def _combine(parts: list[Single], weights: Single, technique: str) -> Single:
     """The weighted mean of the columns; reciprocal ranks are added."""
     total, divisor = np.zeros(len(parts[0]), dtype=np.float32), np.zeros(len(parts[0]), dtype=np.float32)
     for part, weight in zip(parts, weights, strict=True):

@@ -82,7 +82,7 @@ class Parity:
         Table
             One row per number.
         """
-        return Table({"what": [name.replace("_", " ") for name in self.to_dict()], "value": list(_shown(self))})
+        return Table({"what": [name.replace("_", " ") for name in self.to_dict()], "value": list(_format(self))})
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to plain values."""
@@ -190,7 +190,7 @@ def compare_orders(ranker: Vector, engine: Vector) -> tuple[NDArray[np.int64], f
     return counted, widest
 
 
-def _shown(parity: Parity) -> list[str]:
+def _format(parity: Parity) -> list[str]:
     """Every value as text: counts with separators, differences by significant digits."""
     shown = []
     for name, value in parity.to_dict().items():

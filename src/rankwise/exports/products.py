@@ -43,7 +43,7 @@ class ProductSum(MapSum):
 
     def onnx(self, graph: ExactGraph) -> str:
         """The features of every product by Gather, their products, and then those with the weights."""
-        z = graph.standardized(self.center, self.scale)
+        z = graph.standardize(self.center, self.scale)
         pads = graph.constant([0, 0, 0, 1], "INT64")
         z = graph.node("Pad", z, pads, graph.constant(1.0))
         factors = [graph.node("Gather", z, graph.constant(column, "INT64"), axis=1) for column in self.places.T]

@@ -18,7 +18,7 @@ from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, UploadRequest, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
-from rankwise.exports.single import Single, normalized, single_trees
+from rankwise.exports.single import Single, normalize, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -57,8 +57,8 @@ class RankLib(Target):
         form = self.form or able[0]
         if form not in able:
             raise RankwiseError(
-                f"form must be 'coordinate ascent' or 'linear regression' for weights, 'rankboost' or 'trees' for steps, "
-                f"'trees' for trees, got {self.form!r:.40}"
+                f"form must be 'coordinate ascent' or 'linear regression' for weights, 'rankboost' or 'trees' for "
+                f"steps, 'trees' for trees, got {self.form!r:.40}"
             )
         notes = ["RankLib holds features in float32; one that a line of its data file lacks counts 0 in this model"]
         dropped = 0.0
@@ -70,11 +70,11 @@ class RankLib(Target):
                 )
         elif form == "rankboost" and isinstance(formula, StepSum):
             dropped = formula.constant
-            lines = ["## RankBoost", *_named(formula), _steps(formula)]
+            lines = ["## RankBoost", *_name_lines(formula), _steps(formula)]
         else:
-            lines = ["## LambdaMART", *_named(formula), "<ensemble>"]
+            lines = ["## LambdaMART", *_name_lines(formula), "<ensemble>"]
             for number, tree in enumerate(single_trees(formula, "RankLib"), 1):
-                lines.append(f'<tree id="{number}" weight="1.0"><split>{_drawn(tree)}</split></tree>')
+                lines.append(f'<tree id="{number}" weight="1.0"><split>{_draw(tree)}</split></tree>')
             lines.append("</ensemble>")
         arithmetic = "float32, tree after tree (RankLib's)" if form == "trees" else ""
         return Written({"model.txt": "\n".join(lines) + "\n"}, tuple(notes), dropped, arithmetic)
@@ -99,7 +99,7 @@ def score_text(text: str, X: Floats) -> Vector:
     ndarray of shape (n_documents,)
         The scores.
     """
-    rows = single.rounded_features(X)
+    rows = single.round_features(X)
     kind = text.splitlines()[0].removeprefix("## ").lower()
     body = "".join(line for line in text.splitlines() if not line.startswith("##"))
     if kind == "lambdamart":
@@ -131,9 +131,9 @@ def _weights(formula: WeightedSum, form: str) -> tuple[list[str], float]:
     """The lines of a weighted sum, and the constant that they cannot hold."""
     words = [f"{place + 1}:{float(formula.weight[place])!r}" for place in formula.used]
     if form == "linear regression":
-        lines = ["## Linear Regression", "## Lambda = 1.0E-10", *_named(formula)]
+        lines = ["## Linear Regression", "## Lambda = 1.0E-10", *_name_lines(formula)]
         return [*lines, " ".join([f"0:{formula.constant!r}", *words])], 0.0
-    return ["## Coordinate Ascent", *_named(formula), " ".join(words)], formula.constant
+    return ["## Coordinate Ascent", *_name_lines(formula), " ".join(words)], formula.constant
 
 
 def _steps(formula: StepSum) -> str:
@@ -142,19 +142,19 @@ def _steps(formula: StepSum) -> str:
     return " ".join(f"{place + 1}:{threshold!r}:{alpha!r}" for place, threshold, alpha in rows) or "1:0.0:0.0"
 
 
-def _named(formula: Formula) -> list[str]:
+def _name_lines(formula: Formula) -> list[str]:
     """The names of the features, in ASCII lines that RankLib skips."""
     return [f"## feature {place} = {json.dumps(name)}" for place, name in enumerate(formula.names, 1)]
 
 
-def _drawn(node: Node) -> str:
+def _draw(node: Node) -> str:
     """A tree as XML."""
     # RankLib's reader takes the first child of an element for its content: no blank may stand between tags
     if isinstance(node, Leaf):
         return f"<output> {node.value!r} </output>"
     return (
         f"<feature> {node.feature + 1} </feature><threshold> {node.threshold!r} </threshold>"
-        f'<split pos="left">{_drawn(node.left)}</split><split pos="right">{_drawn(node.right)}</split>'
+        f'<split pos="left">{_draw(node.left)}</split><split pos="right">{_draw(node.right)}</split>'
     )
 
 
@@ -236,14 +236,14 @@ class Elasticsearch(Target):
         """Score as the plugin does, in float32."""
         model = json.loads(files["model.json"])["model"]["model"]
         if model["type"] == "model/ranklib":
-            return single.rounded_features(score_text(model["definition"], X)[:, None])[:, 0].astype(np.float64)
-        rows = single.rounded_features(X)
+            return single.round_features(score_text(model["definition"], X)[:, None])[:, 0].astype(np.float64)
+        rows = single.round_features(X)
         if model["type"] == "model/xgboost+json":
             trees = [_read_xgboost(tree, names) for tree in json.loads(model["definition"])]
             return score_trees(trees, single.zero_for_nan(rows), _below).astype(np.float64)
         for name, kind in model.get("feature_normalizers", {}).items():
             place, own = names.index(name), kind["standard"]
-            rows[:, place] = single.scaled(rows[:, place], own["mean"], own["standard_deviation"])
+            rows[:, place] = single.scale_column(rows[:, place], own["mean"], own["standard_deviation"])
         # read back from the file and not from the formula: the file is what the engine sees
         given = json.loads(model["definition"])
         weights = np.array([given.get(name, 0.0) for name in names]).astype(np.float32)
@@ -314,7 +314,7 @@ def curl_script(requests: Sequence[UploadRequest]) -> str:
 
 def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
     """The model, notes and dropped constant of a weighted sum."""
-    own = normalized(formula, "the plugin")
+    own = normalize(formula, "the plugin")
     notes = [own.note] if own.note else []
     model: dict[str, Any] = {"type": "model/linear"}
     if own.center:
@@ -333,11 +333,11 @@ def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
 
 def _xgboost(formula: StepSum | TreeSum) -> dict[str, Any]:
     """Trees as a dump of XGBoost, in which a value goes on at ``yes`` if it is below the condition."""
-    dump = [_dumped(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
+    dump = [_dump(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
     return {"type": "model/xgboost+json", "definition": json.dumps(dump, ensure_ascii=False, separators=(",", ":"))}
 
 
-def _dumped(node: Node, names: tuple[str, ...], count: list[int], depth: int) -> dict[str, Any]:
+def _dump(node: Node, names: tuple[str, ...], count: list[int], depth: int) -> dict[str, Any]:
     """A node as JSON; ``count`` holds the next free number."""
     number = count[0]
     count[0] += 1
@@ -346,7 +346,7 @@ def _dumped(node: Node, names: tuple[str, ...], count: list[int], depth: int) ->
     # x <= t is x < t' with the next float32 after t
     most = np.finfo(np.float32).max
     condition = float(np.nextafter(np.float32(node.threshold), most))
-    left, right = (_dumped(child, names, count, depth + 1) for child in (node.left, node.right))
+    left, right = (_dump(child, names, count, depth + 1) for child in (node.left, node.right))
     yes, no = left["nodeid"], right["nodeid"]
     return {
         "nodeid": number,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports.formula import StepSum, TreeSum, WeightedSum
-from rankwise.exports.tree_nodes import Leaf, Node, balanced, nested
+from rankwise.exports.tree_nodes import Leaf, Node, balance, nest
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
@@ -64,7 +64,7 @@ def below(threshold: Vector, names: Sequence[str], engine: str) -> Single:
     return lower
 
 
-def rounded_features(X: Floats) -> Single:
+def round_features(X: Floats) -> Single:
     """Round features to float32, as an engine of single precision holds them."""
     with np.errstate(over="ignore"):
         return np.asarray(X).astype(np.float32)
@@ -84,7 +84,7 @@ def dot(X: Single, weight: Single) -> Single:
     return total
 
 
-def scaled(column: Single, center: Any, scale: Any) -> Single:
+def scale_column(column: Single, center: Any, scale: Any) -> Single:
     """(x - center) / scale in float32."""
     with np.errstate(over="ignore"):
         return np.asarray((column - np.float32(center)) / np.float32(scale), dtype=np.float32)
@@ -125,7 +125,7 @@ class Normalized:
         return {names[place]: self.weight[place] for place in self.used}
 
 
-def normalized(formula: WeightedSum, engine: str) -> Normalized:
+def normalize(formula: WeightedSum, engine: str) -> Normalized:
     """Express a weighted sum for an engine with normalizers and float32.
 
     Parameters
@@ -210,7 +210,7 @@ def _trees_of_steps(formula: StepSum, engine: str) -> list[Node]:
         lower = below(cuts, names, engine)
         last = np.append(lower[1:] != lower[:-1], True)  # of those that are now equal
         leaves = as_single(worth[np.append(True, last)], names, "leaf", engine, added=True)
-        found.append(balanced(feature, lower[last].astype(np.float64), leaves.astype(np.float64)))
+        found.append(balance(feature, lower[last].astype(np.float64), leaves.astype(np.float64)))
     return found
 
 
@@ -230,17 +230,17 @@ def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
             f"a feature without a value is 0 in {engine}, and the trees learned another side for missing values of "
             f"{name!r:.60}: fill them before fitting, or export to onnx, vespa, sql, python or c"
         )
-    return rounded_trees(formula, engine)
+    return round_trees(formula, engine)
 
 
-def rounded_trees(formula: TreeSum, engine: str) -> list[Node]:
+def round_trees(formula: TreeSum, engine: str) -> list[Node]:
     """The trees with thresholds and leaves in float32."""
     trees = formula.trees
     leaves = as_single(trees.value, ["(leaf)"] * trees.n_leaves, "value", engine, added=True)
-    return nested(trees, rounded_thresholds(trees.threshold), leaves.astype(np.float64))
+    return nest(trees, round_thresholds(trees.threshold), leaves.astype(np.float64))
 
 
-def rounded_thresholds(threshold: Vector) -> Vector:
+def round_thresholds(threshold: Vector) -> Vector:
     """Thresholds of float32, between which features fall as float64 did before they were rounded to float32.
 
     Trees grown on float64 have thresholds between decimal numbers, and a document may have the very number in the

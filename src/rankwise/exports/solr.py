@@ -21,7 +21,7 @@ from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
-from rankwise.exports.single import Single, normalized, single_trees
+from rankwise.exports.single import Single, normalize, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees, splits_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -92,11 +92,11 @@ class Solr(Target):
         """Score as Solr does, in float32."""
         model = json.loads(files["model.json"])
         listed = [entry["name"] for entry in model["features"]]
-        rows = single.rounded_features(X)[:, [names.index(name) for name in listed]]
+        rows = single.round_features(X)[:, [names.index(name) for name in listed]]
         for place, entry in enumerate(model["features"]):
             if "norm" in entry:
                 params = entry["norm"]["params"]
-                rows[:, place] = single.scaled(rows[:, place], float(params["avg"]), float(params["std"]))
+                rows[:, place] = single.scale_column(rows[:, place], float(params["avg"]), float(params["std"]))
         if "trees" in model["params"]:
             trees = [_read(tree["root"], listed) for tree in model["params"]["trees"]]
             return score_trees(trees, single.zero_for_nan(rows), _not_above).astype(np.float64)
@@ -117,7 +117,7 @@ class _ModelKind:
 
 def _weights(formula: WeightedSum) -> _ModelKind:
     """A weighted sum as a LinearModel."""
-    own = normalized(formula, "Solr")
+    own = normalize(formula, "Solr")
     features: list[dict[str, Any]] = []
     for place in own.used:
         entry: dict[str, Any] = {"name": formula.names[place]}
@@ -154,7 +154,7 @@ def _trees(formula: StepSum | TreeSum) -> _ModelKind:
         if power:
             norm = {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": {"avg": "0", "std": repr(2.0**-power)}}
             features[used.index(place)]["norm"] = norm
-    trees = [{"weight": "1", "root": _drawn(tree, formula.names, written)} for tree in grown]
+    trees = [{"weight": "1", "root": _draw(tree, formula.names, written)} for tree in grown]
     notes = [
         "Solr adds 1e-6 to every threshold of a tree: those in the file are lower by as much, or their feature is "
         "multiplied by a power of two, so that features at a threshold go where the ranker sends them"
@@ -204,15 +204,15 @@ def power_of_two(thresholds: list[float]) -> int:
     return max(0, min(needed, _LARGEST_POWER - math.frexp(max(sizes))[1], _LARGEST_POWER))
 
 
-def _drawn(node: Node, names: tuple[str, ...], written: Mapping[tuple[int, float], float]) -> dict[str, Any]:
+def _draw(node: Node, names: tuple[str, ...], written: Mapping[tuple[int, float], float]) -> dict[str, Any]:
     """A tree as JSON; ``written`` has the number in the file for every feature and threshold."""
     if isinstance(node, Leaf):
         return {"value": repr(node.value)}
     return {
         "feature": names[node.feature],
         "threshold": repr(written[node.feature, node.threshold]),
-        "left": _drawn(node.left, names, written),
-        "right": _drawn(node.right, names, written),
+        "left": _draw(node.left, names, written),
+        "right": _draw(node.right, names, written),
     }
 
 

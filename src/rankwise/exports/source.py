@@ -345,11 +345,11 @@ def _children(formula: TreeSum) -> tuple[NDArray[np.int64], NDArray[np.int64], N
     tree = np.repeat(np.arange(trees.n_trees), sizes)
     first = trees.start[:-1][tree]
 
-    def numbered(child: NDArray[np.int64]) -> NDArray[np.int64]:
+    def number_nodes(child: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.where(child >= 0, first + child, child - first - tree)
 
     roots = np.where(sizes > 0, trees.start[:-1], -1 - trees.start[:-1] - np.arange(trees.n_trees))
-    return roots, numbered(trees.left), numbered(trees.right)
+    return roots, number_nodes(trees.left), number_nodes(trees.right)
 
 
 def _kinds(formula: TreeSum) -> NDArray[np.int64] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from rankwise._kernels.trees import ZERO
 from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.columns import ColumnFeatures, Step
+from rankwise.exports.columns import ColumnFeatures, ColumnStep
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
@@ -65,7 +65,7 @@ class SQL(Target):
         if taken is not None:  # ORDER BY would sort by the feature
             raise RankwiseError(f"{called!r:.60} cannot be the name of the score: a column {taken!r:.60} is a feature")
         # column names are always quoted: a name cannot end the expression
-        features = [self._quoted(name) for name in formula.names] if columns is None else self._built(columns)
+        features = [self._quote(name) for name in formula.names] if columns is None else self._build(columns)
         if isinstance(formula, TreeSum):
             score = self._trees(formula, features)
         elif isinstance(formula, WeightedSum):
@@ -106,25 +106,25 @@ class SQL(Target):
             base.close()
         return np.array([np.nan if one is None else one for one in found], dtype=np.float64)
 
-    def _quoted(self, name: str) -> str:
+    def _quote(self, name: str) -> str:
         """A name in quotes."""
         sign = _QUOTES[self.dialect]
         if not name or not name.isprintable():
             raise RankwiseError(f"names in SQL must be printable and not empty, got {name!r:.60}")
         return sign + name.replace(sign, 2 * sign) + sign
 
-    def _built(self, columns: ColumnFeatures) -> list[str]:
+    def _build(self, columns: ColumnFeatures) -> list[str]:
         """The expression of every feature that is made of columns."""
         found = []
         for place, steps in columns.chains:
-            text = quoted = self._quoted(columns.names[place])
+            text = quoted = self._quote(columns.names[place])
             for step in steps:
                 made = self._levels(quoted, step) if step.kind == "level" else _STEPS[step.kind]
                 text = made.format(v=text, value=number(step.value)) if step.kind != "level" else made
             found.append(text)
         return found
 
-    def _levels(self, quoted: str, step: Step) -> str:
+    def _levels(self, quoted: str, step: ColumnStep) -> str:
         """What a text counts: one CASE, with the levels of one number together."""
         groups: dict[float, list[str]] = {}
         for level, value in step.levels:

@@ -54,7 +54,7 @@ class TreeSplit:
 Node = Leaf | TreeSplit
 
 
-def nested(trees: TreeEnsemble, threshold: Vector | None = None, value: Vector | None = None) -> list[Node]:
+def nest(trees: TreeEnsemble, threshold: Vector | None = None, value: Vector | None = None) -> list[Node]:
     """The trees of an ensemble as nodes.
 
     Parameters
@@ -109,13 +109,13 @@ def categories_of(trees: TreeEnsemble, node: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
-def balanced(feature: int, cuts: Vector, leaves: Vector) -> Node:
+def balance(feature: int, cuts: Vector, leaves: Vector) -> Node:
     """The tree over one feature with the smallest depth."""
     if not len(cuts):
         return Leaf(float(leaves[0]))
     middle = len(cuts) // 2
-    left = balanced(feature, cuts[:middle], leaves[: middle + 1])
-    right = balanced(feature, cuts[middle + 1 :], leaves[middle + 1 :])
+    left = balance(feature, cuts[:middle], leaves[: middle + 1])
+    right = balance(feature, cuts[middle + 1 :], leaves[middle + 1 :])
     return TreeSplit(feature, float(cuts[middle]), left, right)
 
 

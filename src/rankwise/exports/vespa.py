@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.columns import Chain, ColumnFeatures, Step, computed
+from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features
 from rankwise.exports.formula import Formula, FusionFormula, TreeSum, WeightedSum
 from rankwise.exports.single import refuse_rules
-from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nested, score_trees
+from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nest, score_trees
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats
@@ -187,18 +187,18 @@ def _read_functions(text: str, rows: NDArray[np.object_], place_of: dict[str, in
         place, steps = chains[before]
         chains[f"{name}()"] = (place, (*steps, step))
     used = {name: chain for name, chain in chains.items() if chain[1] or chain[0] not in texts}
-    return {name: place for place, name in enumerate(used)}, computed(list(used.values()), rows)
+    return {name: place for place, name in enumerate(used)}, compute_features(list(used.values()), rows)
 
 
-def _read_step(expression: str) -> tuple[str, Step]:
+def _read_step(expression: str) -> tuple[str, ColumnStep]:
     """(what it is applied to, step) of an expression."""
     for kind, pattern in _COLUMN_PATTERNS.items():
         if found := pattern.fullmatch(expression):
             value = float(found["value"]) if "value" in pattern.groupindex else 0.0
-            return found["v"], Step(kind, value)  # type: ignore[arg-type]
+            return found["v"], ColumnStep(kind, value)  # type: ignore[arg-type]
     other, cases = expression.split(" + ", 1)[0], _LEVEL.findall(expression)
     levels = tuple((json.loads(level), float(other) + float(value)) for _, level, value in cases)
-    return cases[0][0], Step("level", float(other), levels)
+    return cases[0][0], ColumnStep("level", float(other), levels)
 
 
 def _tree_terms(formula: TreeSum, features: list[str]) -> tuple[list[str], float, list[int]]:
@@ -208,13 +208,13 @@ def _tree_terms(formula: TreeSum, features: list[str]) -> tuple[list[str], float
     # x <= t is x < t' with the next float64 after t: Vespa recognizes trees by this form
     most = np.finfo(np.float64).max
     above = np.nextafter(trees.threshold, most)
-    terms = [_drawn(tree, features) for tree in nested(trees, above)]
+    terms = [_draw(tree, features) for tree in nest(trees, above)]
     weights, constant = formula.raw_linear()
     terms += [f"{_number(weight)} * {features[place]}" for place, weight in weights]
     return terms, constant, formula.used
 
 
-def _drawn(node: Node, features: list[str]) -> str:
+def _draw(node: Node, features: list[str]) -> str:
     """A tree as an expression."""
     if isinstance(node, Leaf):
         return _number(node.value)
@@ -225,7 +225,7 @@ def _drawn(node: Node, features: list[str]) -> str:
         condition = f"!({feature} >= {_number(node.threshold)})"
     else:
         condition = f"{feature} < {_number(node.threshold)}"
-    return f"if ({condition}, {_drawn(node.left, features)}, {_drawn(node.right, features)})"
+    return f"if ({condition}, {_draw(node.left, features)}, {_draw(node.right, features)})"
 
 
 def _read_tree(text: str, place_of: Mapping[str, int]) -> Node | None:

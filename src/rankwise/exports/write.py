@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
-from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, opened
+from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, open_model
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.parity import parity_of
 from rankwise.exports.smooth_sums import NetworkSum
@@ -95,7 +95,7 @@ def export(
     target = _target(to, options)
     if not isinstance(called, str) or not called.strip() or not called.isprintable():
         raise RankwiseError(f"called must be a printable string, the name of the model, got {called!r:.60}")
-    ranker, scaler = opened(model, scaling, sample if isinstance(sample, Queries) else None)
+    ranker, scaler = open_model(model, scaling, sample if isinstance(sample, Queries) else None)
     columns = _columns(ranker, features, target, feature_names)
     rows = None
     if sample is not None and columns is not None:
@@ -108,7 +108,7 @@ def export(
             "features are what an engine sees; or scaling='none' if it gets them scaled"
         )
     formula, notes = formula_of(ranker, scaler, feature_names if columns is None else None)
-    formula = _expressed(formula, target, ranker)
+    formula = _express(formula, target, ranker)
     notes += [*_other_rules(formula, target), *_gaps(ranker, features, columns)]
     own = None
     if sample is not None:
@@ -128,7 +128,7 @@ def export(
         if rows is not None and columns is not None:
             scores = target.score(written.files, rows, columns.names) if len(rows) else np.empty(0)
         else:
-            scores = _scored(target, written, sample, formula)
+            scores = _score(target, written, sample, formula)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
     done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped, written.requests)
@@ -137,7 +137,7 @@ def export(
     return done
 
 
-def _expressed(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
+def _express(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
     """The formula in a form that the target takes."""
     if isinstance(formula, target.takes):
         return formula
@@ -175,7 +175,7 @@ def _other_rules(formula: AnyFormula, target: Target) -> list[str]:
     ]
 
 
-def _scored(target: Target, written: Written, sample: Queries, formula: AnyFormula) -> Vector:
+def _score(target: Target, written: Written, sample: Queries, formula: AnyFormula) -> Vector:
     """The scores of the engine; one query after the other where it normalizes within queries."""
     if not isinstance(formula, FusionFormula):
         return target.score(written.files, sample.X, formula.names)
@@ -245,7 +245,9 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
     if kind is None:
         near = difflib.get_close_matches(str(to).lower(), targets(), n=1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
-        raise RankwiseError(f"to must be the name of an export target, got {to!r:.40}: there are {', '.join(sorted(targets()))}{meant}")
+        raise RankwiseError(
+            f"to must be the name of an export target, got {to!r:.40}: there are {', '.join(sorted(targets()))}{meant}"
+        )
     # options of a target are the fields of its dataclass
     known = [one.name for one in fields(kind)]
     for name in options:

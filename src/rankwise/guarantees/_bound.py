@@ -188,7 +188,11 @@ def refuse_unless(where: str, *, above: float | None = None, least: float | None
         low = low or (above is not None and not number > above) or (least is not None and not number >= least)
         if low or not math.isfinite(number):
             limit = (
-                f"finite and above {above:g}" if above is not None else f"finite and at least {least:g}" if least is not None else "a finite number"
+                f"finite and above {above:g}"
+                if above is not None
+                else f"finite and at least {least:g}"
+                if least is not None
+                else "a finite number"
             )
             raise RankwiseError(f"{where}: {name} must be {limit}, got {number!r}")
 

@@ -193,9 +193,9 @@ class Certificate:
             "certificate": LAYOUT,
             "about": self.about,
             "delta": self.delta,
-            "headline": None if self.headline is None else _written(self.headline),
+            "headline": None if self.headline is None else _write(self.headline),
             "summary": self.summary(),
-            "rows": [_written(row) for row in self.rows],
+            "rows": [_write(row) for row in self.rows],
             "notes": list(self.notes),
             "missing": self.missing,
         }
@@ -209,7 +209,9 @@ class Certificate:
         """Read what :meth:`to_dict` returned; raises RankwiseError for anything else."""
         try:
             if document["certificate"] > LAYOUT:
-                raise RankwiseError(f"certificate layout {document['certificate']!r} requires a newer version of rankwise")
+                raise RankwiseError(
+                    f"certificate layout {document['certificate']!r} requires a newer version of rankwise"
+                )
             return cls(
                 about=str(document["about"]),
                 delta=float(document["delta"]),
@@ -395,7 +397,7 @@ def _back(value: float | str) -> float:
     return _OF_TEXT[value] if isinstance(value, str) else float(value)
 
 
-def _written(bound: Bound) -> dict[str, Any]:
+def _write(bound: Bound) -> dict[str, Any]:
     numbers = {"value": bound.value, "ceiling": bound.ceiling, "floor": bound.floor}
     return (
         bound.to_dict()

@@ -8,7 +8,7 @@ from rankwise.errors import ReportWarning, in_one_line, warn
 Made = TypeVar("Made")
 
 
-def attempted(make: Callable[[], Made], what: str, otherwise: Made) -> tuple[Made, str]:
+def attempt(make: Callable[[], Made], what: str, otherwise: Made) -> tuple[Made, str]:
     """Make a part of a report; an error becomes a warning and a sentence for the page.
 
     Parameters

@@ -25,25 +25,25 @@ from rankwise.evaluation.comparison.selection import grid_for
 from rankwise.evaluation.statistics.intervals import caution
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import COMPARED, Certificate
-from rankwise.report.attempts import attempted
+from rankwise.report.attempts import attempt
 from rankwise.report.compact import finite, numbers
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import cutoffs, histories, importance, weights
-from rankwise.report.query_lists import Limits, changes, no_lists, query_lists
-from rankwise.report.slices import VERDICTS, Slices, sliced
+from rankwise.report.query_lists import ReportLimits, changes, no_lists, query_lists
+from rankwise.report.slices import VERDICTS, Slices, slice_results
 
-# ------------------------------------------------------------------------------------------------------------- league
+# ------------------------------------------------------------------------------------------------------------- results
 
 
 _MARGIN = 0.06  # of the width of a drawn interval, on either side
 
 
-def league(comparison: Comparison) -> list[dict[str, Any]]:
+def results_table(comparison: Comparison) -> list[dict[str, Any]]:
     """One table per measure, best first."""
     return [_table(comparison, title) for title in comparison.titles]
 
 
-def in_short(comparison: Comparison) -> list[str]:
+def summary(comparison: Comparison) -> list[str]:
     """The main results in sentences."""
     title, level = comparison.titles[0], f"{comparison.level:.0%}"
     rows = [row for row in _table(comparison, title)["rows"] if row["mean"] is not None]
@@ -56,8 +56,8 @@ def in_short(comparison: Comparison) -> list[str]:
         tests = len(comparison.tests)
         for_them = f"after correction for {tests} tests" if comparison.about["correction"] != "none" else "uncorrected"
         said.append(
-            f"Against the baseline {comparison.baseline} ({for_them}): {_named(rows, BETTER, 'better')}; "
-            f"{_named(rows, WORSE, 'worse')}; {_named(rows, EQUAL, 'not shown to differ')}."
+            f"Against the baseline {comparison.baseline} ({for_them}): {_join_names(rows, BETTER, 'better')}; "
+            f"{_join_names(rows, WORSE, 'worse')}; {_join_names(rows, EQUAL, 'not shown to differ')}."
         )
         chosen = winner(comparison)
         if chosen["ranker"] is not None:
@@ -71,7 +71,7 @@ def _between(row: dict[str, Any], level: str) -> str:
     return "" if row["low"] is None else f" ({level} interval {row['low']:.3f} to {row['high']:.3f})"
 
 
-def _named(rows: list[dict[str, Any]], mark: str, as_what: str) -> str:
+def _join_names(rows: list[dict[str, Any]], mark: str, as_what: str) -> str:
     """The rankers with a mark, as a part of a sentence."""
     names = [row["ranker"] for row in rows if row["mark"] == mark]
     return f"{as_what}: {', '.join(names) if names else 'none'}"
@@ -354,10 +354,10 @@ def _ranker(about: Mapping[str, Any]) -> str:
 def _own_grids(rankers: Mapping[str, Any]) -> dict[str, Any]:
     """The grids that differ from the declared ones."""
     learned = {name: one for name, one in rankers.items() if one["kind"] == "learned"}
-    return {name: one["grid"] for name, one in learned.items() if one["grid"] != _declared_grid(one)}
+    return {name: one["grid"] for name, one in learned.items() if one["grid"] != _grid_of(one)}
 
 
-def _declared_grid(about: Mapping[str, Any]) -> dict[str, Any]:
+def _grid_of(about: Mapping[str, Any]) -> dict[str, Any]:
     """The declared grid of a ranker with these parameters, as plain values."""
     module, _, kind = about["class"].rpartition(".")
     given = {name: value for name, value in about.get("parameters", {}).items() if not isinstance(value, dict)}
@@ -390,8 +390,8 @@ Section = Callable[[Comparison], Any]
 _NO_FEATURES = {"measure": "", "queries": 0, "of": 0, "features": 0, "shuffles": 0, "rankers": {}}
 # Each section, and what it is where it could not be made.
 _SECTIONS: dict[str, tuple[Section, Any]] = {
-    "in_short": (in_short, []),
-    "league": (league, []),
+    "summary": (summary, []),
+    "results_table": (results_table, []),
     "changes": (changes, {}),
     "cutoffs": (cutoffs, []),
     "histories": (histories, []),
@@ -412,7 +412,7 @@ def collect(
     queries: Descriptions | None = None,
     title: int | None = None,
     slices: Slices | None = None,
-    limits: Limits | None = None,
+    limits: ReportLimits | None = None,
     command: str | None = None,
     verbose: bool = False,
 ) -> dict[str, Any]:
@@ -432,8 +432,8 @@ def collect(
     title : int, default=None
         The column of ``documents`` that is shown in place of an id.
     slices : dict, default=None
-        Groups of queries, see :func:`rankwise.report.slices.sliced`.
-    limits : Limits, default=None
+        Groups of queries, see :func:`rankwise.report.slices.slice_results`.
+    limits : ReportLimits, default=None
         How much of the queries and their documents is included.
     command : str, default=None
         The shell command that made the comparison, where there was one.
@@ -458,14 +458,14 @@ def collect(
         "data": {name: about["data"][name] for name in ("source", "queries", "documents", "features")},
         "folds": len(about["data"]["folds"]),
         "provenance": provenance(comparison, command),
-        "slices": sliced(comparison, slices),
+        "slices": slice_results(comparison, slices),
         "failed": {},
     }
-    own = limits or Limits()
+    own = limits or ReportLimits()
     sections = {**_SECTIONS, "lists": (lambda one: query_lists(one, own, documents, queries, title), no_lists(own))}
     with progress("writing the report", len(sections), enabled=None if verbose else False) as bar:
         for name, (section, nothing) in sections.items():
-            found[name], failed = attempted(partial(section, comparison), f"the section {name!r}", nothing)
+            found[name], failed = attempt(partial(section, comparison), f"the section {name!r}", nothing)
             if failed:
                 found["failed"][name] = failed
             bar.advance()

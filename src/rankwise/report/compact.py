@@ -44,7 +44,7 @@ def printable(text: str) -> str:
     return known.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def packed(value: Any) -> str:
+def pack(value: Any) -> str:
     """JSON, compressed, in base 64: no character of it has a meaning to an HTML parser."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)  # ASCII only
     return base64.b64encode(gzip.compress(text.encode("ascii"), 9, mtime=0)).decode("ascii")

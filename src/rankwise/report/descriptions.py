@@ -84,7 +84,7 @@ class Descriptions:
         names = table.identities(key).tolist()
         return cls([columns[place] for place in known], _by_id(zip(names, rows, strict=True), argument))
 
-    def checked(self, ids: Sequence[Any], argument: str) -> "Descriptions":
+    def check(self, ids: Sequence[Any], argument: str) -> "Descriptions":
         """Raise an error if a table was given that describes none of the ids.
 
         Parameters
@@ -101,9 +101,7 @@ class Descriptions:
         """
         if self._rows and len(ids) and not any(str(name) in self._rows for name in ids):
             found, expected = next(iter(self._rows)), str(ids[0])
-            raise DataError(
-                f"{argument} must have ids such as {expected!r}, got ids such as {found!r}"
-            )
+            raise DataError(f"{argument} must have ids such as {expected!r}, got ids such as {found!r}")
         return self
 
     def column(self, name: str, argument: str) -> dict[str, Any]:
@@ -122,7 +120,7 @@ class Descriptions:
             The values by id.
         """
         place = self.place_of(name, argument)
-        return {key: row[place] for key, row in self._rows.items() if _shown(row[place]) is not None}
+        return {key: row[place] for key, row in self._rows.items() if _format(row[place]) is not None}
 
     def place_of(self, name: str, argument: str) -> int:
         """The place of a column.
@@ -179,7 +177,7 @@ class Descriptions:
             One text per column, cut to some hundred characters; None for an id that is not described.
         """
         row = self._rows.get(str(identity))
-        return None if row is None else [_shown(value) for value in row]
+        return None if row is None else [_format(value) for value in row]
 
 
 def _by_id(rows: Iterable[tuple[Any, tuple[Any, ...]]], argument: str) -> dict[str, tuple[Any, ...]]:
@@ -187,13 +185,13 @@ def _by_id(rows: Iterable[tuple[Any, tuple[Any, ...]]], argument: str) -> dict[s
     found: dict[str, tuple[Any, ...]] = {}
     for identity, row in rows:
         name = str(identity)
-        if name in found and list(map(_shown, found[name])) != list(map(_shown, row)):
+        if name in found and list(map(_format, found[name])) != list(map(_format, row)):
             raise DataError(f"{argument} must describe every id once, got two different rows for {name!r}")
         found.setdefault(name, row)
     return found
 
 
-def _shown(value: Any) -> str | None:
+def _format(value: Any) -> str | None:
     """A value as text; None for what is missing."""
     if is_missing(value):
         return None

@@ -26,7 +26,7 @@ from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures._base import Vector
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.report.attempts import attempted
+from rankwise.report.attempts import attempt
 from rankwise.report.compact import numbers
 
 Figure = dict[str, Any]
@@ -78,8 +78,8 @@ def histories(comparison: Comparison) -> list[dict[str, Any]]:
             folds = [
                 {
                     "fold": fold,
-                    "across": numbers(_thinned(table[table.columns[0]])),
-                    "lines": {line: numbers(_thinned(table[line])) for line in table.columns[1:]},
+                    "across": numbers(_thin(table[table.columns[0]])),
+                    "lines": {line: numbers(_thin(table[line])) for line in table.columns[1:]},
                 }
                 for fold, table in tables.items()
             ]
@@ -107,7 +107,7 @@ def _rounds(model: Any) -> Account | None:
     if not isinstance(history, Table) or not len(history):
         return None
     drawn = [name for name in _MEASURED if name in history] or list(getattr(history, "drawn", ()))
-    return _kept(history, history.columns[0], drawn, "")
+    return _keep(history, history.columns[0], drawn, "")
 
 
 def _stream(model: Any) -> Account | None:
@@ -117,7 +117,7 @@ def _stream(model: Any) -> Account | None:
         return None
     table = Table({"round": ledger.curve.rounds, "so far": ledger.curve.mean})
     about = "mean over the rounds so far, each query ranked before it was learned from"
-    return _kept(table, "round", ["so far"], about)
+    return _keep(table, "round", ["so far"], about)
 
 
 def _alphas(model: Any) -> Account | None:
@@ -125,13 +125,13 @@ def _alphas(model: Any) -> Account | None:
     path = getattr(model, "path_", None)
     if not isinstance(path, Table) or len(path) < 2:
         return None
-    return _kept(path, path.columns[0], list(path.columns[1:2]), "validation measure of each alpha")
+    return _keep(path, path.columns[0], list(path.columns[1:2]), "validation measure of each alpha")
 
 
 _ACCOUNTS = (_rounds, _stream, _alphas)  # the first that any fold has is drawn
 
 
-def _kept(table: Table, across: str, lines: list[str], about: str) -> Account | None:
+def _keep(table: Table, across: str, lines: list[str], about: str) -> Account | None:
     """The account, reduced to lines that hold a number; None where none does."""
     known = [name for name in lines if np.isfinite(table[name].astype(np.float64)).any()]
     if not known:
@@ -144,7 +144,7 @@ def _is_wide(column: NDArray[Any]) -> bool:
     return bool((column > 0).all() and column.max() > 100 * column.min() and column[0] != 1)
 
 
-def _thinned(column: NDArray[Any]) -> NDArray[Any]:
+def _thin(column: NDArray[Any]) -> NDArray[Any]:
     """At most so many points as are visible, the first and the last among them."""
     if len(column) <= _POINTS:
         return column
@@ -299,7 +299,7 @@ def figures(found: Mapping[str, Any]) -> tuple[dict[str, Figure], dict[str, str]
     drawn, failed = {}, {}
     nothing: Figure = {}
     for name, make in made.items():
-        figure, said = attempted(make, f"the figure {name!r}", nothing)
+        figure, said = attempt(make, f"the figure {name!r}", nothing)
         if said:
             failed[name] = said
         elif figure.get("series") or figure.get("rows"):
@@ -396,7 +396,7 @@ def label_pair_figure(found: Mapping[str, Any], rankers: list[str]) -> Figure:
         "where": "labels",
         "value": "share",
         "series": [
-            _dodged(name, rankers, one["share"], one["low"], one["high"]) for name, one in found["rankers"].items()
+            _dodge(name, rankers, one["share"], one["low"], one["high"]) for name, one in found["rankers"].items()
         ],
     }
 
@@ -412,7 +412,7 @@ def group_figure(found: Mapping[str, Any], rankers: list[str]) -> Figure:
         "where": found["by"],
         "value": "difference",
         "series": [
-            _dodged(name, rankers, one["mean"], one["low"], one["high"]) for name, one in found["rankers"].items()
+            _dodge(name, rankers, one["mean"], one["low"], one["high"]) for name, one in found["rankers"].items()
         ],
     }
 
@@ -425,7 +425,7 @@ def slice_figure(found: Mapping[str, Any], measure: str, rankers: list[str], oth
     for name in others:
         mine = [rows[group, name] for group in groups]
         ends = [[row[key] for row in mine] for key in ("difference", "difference_low", "difference_high")]
-        dots = _dodged(name, rankers, *ends)
+        dots = _dodge(name, rankers, *ends)
         series.append(dots | {"x": dots["y"], "y": dots["x"]})
     return {
         "draw": "dots",
@@ -440,7 +440,7 @@ def slice_figure(found: Mapping[str, Any], measure: str, rankers: list[str], oth
     }
 
 
-def _dodged(name: str, rankers: list[str], values: Numbers, low: Numbers, high: Numbers) -> dict[str, Any]:
+def _dodge(name: str, rankers: list[str], values: Numbers, low: Numbers, high: Numbers) -> dict[str, Any]:
     """Dots with whiskers at whole numbers, each ranker a little beside the others."""
     number = rankers.index(name)
     # rankers stand beside each other, closer the more there are

@@ -19,10 +19,10 @@ from rankwise._paths import path_of
 from rankwise.errors import DataError, RankwiseError, ReportWarning, in_one_line, warn
 from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.report.collect import collect
-from rankwise.report.compact import packed, printable
+from rankwise.report.compact import pack, printable
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import figures
-from rankwise.report.query_lists import Limits, query_lists
+from rankwise.report.query_lists import ReportLimits, query_lists
 from rankwise.report.slices import Slices
 
 LARGEST = 12_000_000  # bytes of a report
@@ -40,7 +40,7 @@ def write_report(
     title: str | None = None,
     queries: Any = None,
     slices: Slices | None = None,
-    limits: Limits | None = None,
+    limits: ReportLimits | None = None,
     command: str | None = None,
     verbose: bool = False,
 ) -> None:
@@ -69,7 +69,7 @@ def write_report(
         ``comparison.queries``, a function from a :class:`Query` to its group, or a mapping from query ids to groups.
         None is no group. The report has means and paired differences in every group; their p-values are corrected for
         all groups, rankers and measures together.
-    limits : Limits, default=None
+    limits : ReportLimits, default=None
         How much of the queries and their documents is included; halved until the file has at most 12 MB.
     command : str, default=None
         The shell command that made the comparison, to be shown.
@@ -95,15 +95,15 @@ def write_report(
     >>> rw.evaluation.write_report(found, "r.html", documents=titles, slices=slices)  # doctest: +SKIP
     """
     check_report(path)
-    if not isinstance(limits, (Limits, NoneType)):
-        raise RankwiseError(f"limits must be Limits or None, got {type(limits).__name__}")
-    used = limits or Limits()
+    if not isinstance(limits, (ReportLimits, NoneType)):
+        raise RankwiseError(f"limits must be ReportLimits or None, got {type(limits).__name__}")
+    used = limits or ReportLimits()
     texts = _texts(comparison, documents, title, queries)
     found = collect(comparison, slices=slices, limits=used, command=command, verbose=verbose, **texts)
     # browsers and mail programs struggle with larger files
     page = render(found)
     while len(page) > LARGEST and found["lists"]["queries"]:
-        used = used.halved()
+        used = used.halve()
         found["lists"] = query_lists(comparison, used, **texts)
         page = render(found)
     with writing(path) as part:
@@ -143,10 +143,10 @@ def _texts(comparison: Comparison, documents: Any, title: str | None, queries: A
         raise DataError("documents= requires queries with document ids")
     if title is not None and documents is None:
         raise DataError(f"title must name a column of documents, which are not given, got {title!r:.60}")
-    about = Descriptions.of(documents, "docid", "documents").checked([] if docid is None else list(docid), "documents")
+    about = Descriptions.of(documents, "docid", "documents").check([] if docid is None else list(docid), "documents")
     return {
         "documents": about,
-        "queries": Descriptions.of(queries, "qid", "queries").checked(comparison.queries.names(), "queries"),
+        "queries": Descriptions.of(queries, "qid", "queries").check(comparison.queries.names(), "queries"),
         "title": about.title(title, "documents"),
     }
 
@@ -174,7 +174,8 @@ def render(found: dict[str, Any]) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"fixed": _fixed, "chance": _chance, "bytes": _bytes, "signed": _signed, "short": _short}
+    environment.filters |= {"fixed": _format_fixed, "signed": _format_signed}
+    environment.filters |= {"chance": _chance, "bytes": _bytes, "short": _short}
     script = "\n".join(map(_template, _SCRIPTS))
     drawn, failed = figures(found)
     read = {"figures": drawn, "tables": tables(found), **{name: found[name] for name in _FOR_SCRIPT}}
@@ -185,7 +186,7 @@ def render(found: dict[str, Any]) -> bytes:
         policy=_policy(script),
         style=_template("page.css"),
         script=script,
-        numbers=packed(read),
+        numbers=pack(read),
     )
     return printable(page).encode("utf-8")
 
@@ -206,12 +207,12 @@ def _template(name: str) -> str:
 # ----------------------------------------------------------------------------------------------- numbers for people
 
 
-def _fixed(value: float | None, places: int = 3) -> str:
+def _format_fixed(value: float | None, places: int = 3) -> str:
     """A number with a fixed number of decimals."""
     return "\u2013" if value is None else f"{value:.{places}f}"
 
 
-def _signed(value: float | None, places: int = 3) -> str:
+def _format_signed(value: float | None, places: int = 3) -> str:
     """A number with its sign."""
     return "\u2013" if value is None else f"{value:+.{places}f}".replace("-", "\u2212")
 
@@ -237,7 +238,7 @@ def _short(value: Any, missing: str = "\u2013") -> str:
 
 # The names of tables are those of the attribute ``data-table`` in the templates. Tables that the reader makes in the
 # page (queries, documents, contributions of features, numbers of figures) are put together there.
-_LEAGUE = (
+_RESULTS = (
     "ranker", "mean", "low", "high", "verdict", "difference", "p", "p_corrected", "wins", "losses", "ties", "seconds",
     "memory",
 )  # fmt: skip
@@ -263,7 +264,7 @@ def tables(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """
     diagnosis, made = found["diagnosis"], found["provenance"]
     slices = found["slices"]["slices"] if found["slices"] else []
-    every = {f"league {one['measure']}": _table(_LEAGUE, one["rows"]) for one in found["league"]}
+    every = {f"results {one['measure']}": _table(_RESULTS, one["rows"]) for one in found["results_table"]}
     every |= {f"slice {one['name']}": _table(_SLICE, one["rows"]) for one in slices}
     every |= {f"certificate {one['ranker']}": _table(_BOUND, one["rows"]) for one in found["certificates"]}
     if found["winner"]["certificate"]:

@@ -22,7 +22,7 @@ Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReportLimits:
     """How much of the queries is included in a report.
 
     Attributes
@@ -39,9 +39,9 @@ class Limits:
     documents: int = 50
     features: int = 300_000
 
-    def halved(self) -> "Limits":
+    def halve(self) -> "ReportLimits":
         """Half of everything, for a report that would be too large."""
-        return Limits(self.queries // 2, max(1, self.documents // 2), self.features // 2)
+        return ReportLimits(self.queries // 2, max(1, self.documents // 2), self.features // 2)
 
 
 def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, Any]]:
@@ -77,7 +77,7 @@ def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, An
 
 def query_lists(
     comparison: Comparison,
-    limits: Limits,
+    limits: ReportLimits,
     documents: Descriptions | None = None,
     queries: Descriptions | None = None,
     title: int | None = None,
@@ -88,7 +88,7 @@ def query_lists(
     ----------
     comparison : Comparison
         The comparison.
-    limits : Limits
+    limits : ReportLimits
         How much is included.
     documents : Descriptions, default=None
         Texts about documents.
@@ -134,13 +134,13 @@ def query_lists(
         "queries": [
             _query(comparison, int(query), rows, ranks, used, explained)
             | {"parts": _parts_of(comparison, int(query), rows, ranks, used, explained, parts)}
-            | _described(comparison.queries, int(query), rows, documents, queries)
+            | _describe(comparison.queries, int(query), rows, documents, queries)
             for query, rows in zip(chosen, shown, strict=True)
         ],
     }
 
 
-def no_lists(limits: Limits) -> dict[str, Any]:
+def no_lists(limits: ReportLimits) -> dict[str, Any]:
     """What :func:`query_lists` returns where it could not be made: no query."""
     empty: dict[str, Any] = {name: [] for name in ("document_columns", "query_columns", "features", "queries")}
     return empty | {
@@ -181,7 +181,7 @@ def _query(
     }
 
 
-def _described(
+def _describe(
     queries: Queries, query: int, rows: Places, documents: Descriptions, texts: Descriptions
 ) -> dict[str, Any]:
     """What is known about a query and about its documents."""

@@ -29,7 +29,7 @@ _CORRECTIONS = {"holm": "Holm", "bh": "Benjamini and Hochberg", "none": "not at 
 _NUMBERS = ("mean", "low", "high", "difference", "difference_low", "difference_high", "p", "p_corrected")
 
 
-def sliced(comparison: Comparison, slices: Slices | None) -> dict[str, Any] | None:
+def slice_results(comparison: Comparison, slices: Slices | None) -> dict[str, Any] | None:
     """Means and differences to the baseline in every group of every slice.
 
     Parameters
@@ -98,9 +98,9 @@ def groups_of(comparison: Comparison, name: str, one: Slice) -> NDArray[np.objec
             raise DataError(f"slice {name!r} must name queries such as {str(names[0])!r}, got {known}")
         values = [by_id.get(str(qid)) for qid in names]
     elif callable(one):
-        values = [_called(one, name, query) for query in comparison.queries]
+        values = [_call(one, name, query) for query in comparison.queries]
     else:
-        values = _listed(name, one, len(names))
+        values = _as_list(name, one, len(names))
     group = np.array([_group_name(name, value) for value in values], dtype=object)
     count = len(set(group) - {""})
     if not 1 <= count <= _MOST_GROUPS:
@@ -108,7 +108,7 @@ def groups_of(comparison: Comparison, name: str, one: Slice) -> NDArray[np.objec
     return group
 
 
-def _listed(name: str, one: Any, count: int) -> list[Any]:
+def _as_list(name: str, one: Any, count: int) -> list[Any]:
     """One group per query, from an array or any other sequence."""
     if isinstance(one, (str, bytes, Set)) or not isinstance(one, Iterable):
         raise DataError(
@@ -123,7 +123,7 @@ def _listed(name: str, one: Any, count: int) -> list[Any]:
     return list(values)
 
 
-def _called(one: Callable[[Any], Any], name: str, query: Any) -> Any:
+def _call(one: Callable[[Any], Any], name: str, query: Any) -> Any:
     """What the caller's function says about a query; an error names the slice and the query."""
     try:
         return one(query)

@@ -100,7 +100,7 @@ def test_labels_that_never_differ_give_an_empty_table():
 
 def test_too_many_labels_are_refused_with_a_way_out():
     queries = Queries.from_arrays(np.zeros((33, 1)), np.arange(33) / 7, group=[33])
-    with pytest.raises(DataError, match="32 different labels at most: found 33; put them into bins"):
+    with pytest.raises(DataError, match="at most 32 different labels, got 33; put them into bins"):
         label_pairs(queries, np.zeros(33))
     assert len(label_pairs(queries.with_labels(np.digitize(queries.y, [1, 2])), np.zeros(33))) == 3
 
@@ -190,7 +190,7 @@ def test_wrong_groups_are_refused_in_a_sentence(lists):
     values = np.zeros(len(lists))
     with pytest.raises(RankwiseError, match="by must be 'documents', 'relevant', 'pairs' or one group name per query"):
         by_group(lists, values, "length")
-    with pytest.raises(DataError, match="one group name per query: found 2"):
+    with pytest.raises(DataError, match="one group name per query, got 2"):
         by_group(lists, values, ["a", "b"])
     with pytest.raises(DataError, match="one number per query"):
         by_group(lists, values[:-1])

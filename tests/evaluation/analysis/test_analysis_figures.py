@@ -98,7 +98,7 @@ def test_the_best_round_of_the_validation_set_has_a_dot():
         ({"ridge": RidgeRanker()}, ("train",), "'ridge' is RidgeRanker, without a history"),
         ({"none": Table({"round": [], "train": []})}, ("train",), "without a history"),
         ({"one": HISTORY}, ("test",), "the history of 'one' has the columns round, train, validation, steps: expected"),
-        ({}, ("train",), "rankers maps names .* found none"),
+        ({}, ("train",), "rankers must be a dict from names .* got an empty one"),
         ({"one": HISTORY}, "train", "parts names columns"),
         ({"one": HISTORY}, (), "parts names columns"),
     ],
@@ -190,7 +190,9 @@ def test_lists_of_one_label_have_no_pairs_and_a_picture_all_the_same():
 
 
 def test_errors_of_no_ranker_are_refused():
-    with pytest.raises(DataError, match="rankers must be a dict from names to scores or fitted rankers, got an empty one"):
+    with pytest.raises(
+        DataError, match="rankers must be a dict from names to scores or fitted rankers, got an empty one"
+    ):
         label_pair_errors(QUERIES, {})
 
 
@@ -233,9 +235,9 @@ def test_the_histogram_names_what_is_counted():
     ("by", "width", "words"),
     [
         ("labels", None, "by is 'pairs', 'documents' or one whole number"),
-        ([1, 2], None, r"one whole number from 0 on per query: found int64 of shape \(2,\)"),
+        ([1, 2], None, r"one non-negative integer per query, got int64 of shape \(2,\)"),
         (np.full(60, -1), None, "one whole number from 0 on"),
-        (np.full(60, 0.5), None, "found float64"),
+        (np.full(60, 0.5), None, "got float64"),
         ("pairs", 0, "width must be an integer of at least 1, got 0"),
     ],
 )

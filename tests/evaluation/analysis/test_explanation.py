@@ -115,8 +115,8 @@ def test_documents_are_named_by_row_or_id():
         ((QUERY, 99, 0), "there is no row 99"),
         ((QUERY, "nobody", 0), "no document with the id 'nobody'"),
         ((np.asarray(QUERY.X), "d1", 0), "have no ids"),
-        ((QUERY, None, 1), "give a as well"),
-        ((LISTS, 0, 1), "the documents of one query, such as queries\\[0\\]: found 40 queries"),
+        ((QUERY, None, 1), "pass a as well"),
+        ((LISTS, 0, 1), "the documents of one query, such as queries\\[0\\], got 40 queries"),
         ((np.zeros((2, 3)), 0, 1), "was fitted on 5 features"),
     ],
 )
@@ -126,7 +126,7 @@ def test_what_cannot_be_explained_is_one_sentence(arguments, sentence):
 
 
 def test_a_foreign_model_is_refused():
-    with pytest.raises(DataError, match="a fitted ranker of rankwise: found object"):
+    with pytest.raises(DataError, match="a fitted ranker of rankwise, got object"):
         rw.explain(object(), QUERY, 0, 1)
 
 

@@ -34,16 +34,16 @@ def refused(match, *args, **options):
 
 def test_rankers_that_are_none(lists):
     refused("at least one ranker", {}, lists)
-    refused("named by texts: found 3", {3: Ridge()}, lists)
+    refused("names of rankers must be strings, got 3", {3: Ridge()}, lists)
     refused("two rankers are called 'Ridge'", [Ridge(), Ridge(alpha=2)], lists)
-    refused("is the class Ridge: give an object", {"a": Ridge}, lists)
+    refused("got the class Ridge: pass Ridge", {"a": Ridge}, lists)
     refused("'a' is int", {"a": 3}, lists)
     refused("no ranker is called 'nonsense': a ranker must be a file, or one of AdaRank", {"a": "nonsense"}, lists)
     refused("scores need a name", [np.zeros(3)], lists)
 
 
 def test_names_that_nobody_has(lists):
-    refused("baseline is one of 'a': found 'b'", {"a": Never()}, lists, baseline="b")
+    refused("baseline must be one of 'a', got 'b'", {"a": Never()}, lists, baseline="b")
     refused("grids names 'b'", {"a": Never()}, lists, grids={"b": {}})
     refused("grid of 'a' names 'beta'", {"a": Ridge()}, lists, grids={"a": {"beta": [1]}})
     refused("expected a list", {"a": Ridge()}, lists, grids={"a": {"alpha": 1.0}})
@@ -75,11 +75,11 @@ def test_scores_of_a_wrong_length(lists, tmp_path):
 
 
 def test_data_that_are_no_folds(lists):
-    refused("1 .* or 3 and more: found 2", {"a": Never()}, lists, folds=2)
+    refused("1 .* or an integer of at least 3, got 2", {"a": Never()}, lists, folds=2)
     refused("30 queries are too few for 31", {"a": Never()}, lists, folds=31)
     refused("folds of their own", {"a": Never()}, list(kfold(lists, 3)), folds=3)
     refused("at least one fold", {"a": Never()}, [])
-    refused("found int", {"a": Never()}, 3)
+    refused("got int", {"a": Never()}, 3)
     refused("fold 1 is not", {"a": Never()}, [lists])
     refused("no labels", {"a": Never()}, lists.with_labels(None))
     refused("no query in its train part", {"a": Never()}, [Fold(lists[:0], lists[:5], lists[5:])])

@@ -12,7 +12,7 @@ from rankwise import AdaRank, Queries, RidgeRanker, SLAMPerceptron, kfold, make_
 from rankwise._api import compare
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.comparison import keys as compare_keys
-from rankwise.evaluation.comparison.keys import described, fingerprint, plain
+from rankwise.evaluation.comparison.keys import describe, fingerprint, plain
 from rankwise.losses import SLAM
 
 
@@ -140,13 +140,13 @@ def test_parameters_are_described_so_that_no_two_are_alike():
     values += [lambda x: x, lambda x: x + 1, Counting(), RidgeRanker().fit(make_lists(5, random_state=1))]
     described_as = [repr(plain(value, "p")) for value in values]
     assert len(set(described_as)) == len(values)
-    assert described(AdaRank(n_jobs=3, verbose=True)) == described(AdaRank())
+    assert describe(AdaRank(n_jobs=3, verbose=True)) == describe(AdaRank())
 
 
 def test_what_cannot_be_described_cannot_be_resumed_and_can_be_compared(lists, tmp_path):
     hidden = Counting(extra=(item for item in ()))
     hidden.__sklearn_clone__ = lambda: hidden  # a generator cannot be copied either
-    with pytest.raises(RankwiseError, match=r"extra=.*leave out resume="):
+    with pytest.raises(RankwiseError, match=r"extra=.*remove resume="):
         compare({"a": hidden}, lists, folds=3, resume=tmp_path)
     assert compare({"a": hidden}, lists, folds=3).about["rankers"]["a"]["class"].endswith("Counting")
 

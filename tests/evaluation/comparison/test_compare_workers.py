@@ -8,7 +8,7 @@ import time
 import pytest
 
 from rankwise.evaluation.comparison.cells import resident
-from rankwise.evaluation.comparison.run import shared_out, side_by_side
+from rankwise.evaluation.comparison.run import share_out, side_by_side
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
@@ -84,10 +84,10 @@ def test_who_compiles_is_stopped_afterwards():
 
 
 def test_cores_are_shared_out():
-    assert shared_out(2, 10, 1_000) == (2, 1)
-    assert shared_out(8, 3, 1_000) == (3, 2)
-    assert shared_out(1, 10, 1_000) == (1, 1)
-    assert shared_out(2, 10, 10_000_000) == (1, 2)  # one after the other, each on all cores
+    assert share_out(2, 10, 1_000) == (2, 1)
+    assert share_out(8, 3, 1_000) == (3, 2)
+    assert share_out(1, 10, 1_000) == (1, 1)
+    assert share_out(2, 10, 10_000_000) == (1, 2)  # one after the other, each on all cores
 
 
 WATCHED = """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rankwise.errors import DataError, RankwiseError
-from rankwise.evaluation.statistics.intervals import caution, interval, mean, resampled_means
+from rankwise.evaluation.statistics.intervals import caution, interval, mean, resample_means
 
 measured = st.one_of(st.sampled_from([0.0, 0.5, 1.0, math.nan, -0.0]), st.floats(0, 1))
 per_query = hnp.arrays(np.float64, st.integers(0, 20), elements=measured)
@@ -72,7 +72,7 @@ def test_bootstrap_is_the_bca_interval_of_scipy_on_the_same_draws(seed, weighted
     values = np.sort(random.beta(0.7, 2, size=25))
     weight = random.uniform(0.1, 3, size=25) if weighted else np.ones(25)
     order = np.lexsort((weight, values))
-    drawn = resampled_means(values[order], weight[order], 1_000, np.random.default_rng(0))
+    drawn = resample_means(values[order], weight[order], 1_000, np.random.default_rng(0))
 
     def weighted_mean(v, w, axis):
         return (v * w).sum(axis=axis) / w.sum(axis=axis)
@@ -92,7 +92,7 @@ def test_bootstrap_is_the_bca_interval_of_scipy_on_the_same_draws(seed, weighted
 
 def test_resampling_draws_queries_together_with_their_weights():
     values, weight = np.array([0.0, 1.0]), np.array([1.0, 3.0])
-    drawn = resampled_means(values, weight, 4_000, np.random.default_rng(0))
+    drawn = resample_means(values, weight, 4_000, np.random.default_rng(0))
     found, count = np.unique(drawn, return_counts=True)
     assert found.tolist() == [0.0, 0.75, 1.0]
     assert count / 4_000 == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
@@ -101,7 +101,7 @@ def test_resampling_draws_queries_together_with_their_weights():
 def test_many_queries_are_resampled_in_blocks_as_if_at_once():
     values = np.linspace(0, 1, 5_000)
     whole = np.random.default_rng(3).integers(0, 5_000, size=(100, 5_000))
-    drawn = resampled_means(values, np.ones(5_000), 100, np.random.default_rng(3))
+    drawn = resample_means(values, np.ones(5_000), 100, np.random.default_rng(3))
     assert drawn == pytest.approx(values[whole].mean(axis=1), rel=1e-13)
 
 
@@ -145,7 +145,7 @@ def test_where_bca_is_not_defined_the_percentile_interval_is_given():
     values = np.array([0.1, 0.2, 0.4, 0.9])
     one_sided = 0
     for seed in range(40):
-        drawn = resampled_means(values, np.ones(4), 3, np.random.default_rng(seed))
+        drawn = resample_means(values, np.ones(4), 3, np.random.default_rng(seed))
         if drawn.min() > values.mean() or drawn.max() < values.mean():  # an infinite correction of the bias
             one_sided += 1
             assert interval(values, 0.9, resamples=3, random_state=seed) == tuple(np.quantile(drawn, [0.05, 0.95]))

@@ -257,7 +257,7 @@ def test_a_query_of_weight_zero_is_left_out():
         ({"alternative": "better"}, "alternative is"),
         ({"test": "sign", "weight": [1, 2]}, "the sign test counts every query once"),
         ({"test": "wilcoxon", "weight": [1, 2]}, "the wilcoxon test counts every query once"),
-        ({"second": [0.1]}, r"found shapes \(2,\) and \(1,\)"),
+        ({"second": [0.1]}, r"got shapes \(2,\) and \(1,\)"),
         ({"second": [0.1, math.inf]}, "needs finite values"),
     ],
 )
@@ -307,7 +307,7 @@ def test_no_correction_changes_nothing():
 def test_wrong_corrections_are_refused():
     with pytest.raises(RankwiseError, match="how must be 'holm', 'bh' or 'none', got 'bonferroni'"):
         correct([0.1], "bonferroni")
-    with pytest.raises(DataError, match=r"between 0 and 1: found -0\.1"):
+    with pytest.raises(DataError, match=r"between 0 and 1, got values from -0\.1"):
         correct([-0.1])
 
 
@@ -398,7 +398,9 @@ def test_query_weights_count_in_the_comparison():
 
 def test_evaluations_on_different_queries_are_refused_by_name():
     one, other = Evaluated.of(["x", "y"], AP=[0.1, 0.2]), Evaluated.of(["x", "z"], AP=[0.1, 0.2])
-    with pytest.raises(DataError, match=r"'a' and 'b' must be evaluated on the same queries: number 1 is 'y' .* and 'z'"):
+    with pytest.raises(
+        DataError, match=r"'a' and 'b' must be evaluated on the same queries: number 1 is 'y' .* and 'z'"
+    ):
         significance({"a": one, "b": other})
     with pytest.raises(DataError, match="'a' was measured on 2 queries and 'b' on 3"):
         significance({"a": one, "b": {"AP": [0.1, 0.2, 0.3]}})
@@ -410,9 +412,9 @@ def test_evaluations_on_different_queries_are_refused_by_name():
 
 def test_a_comparison_needs_two_rankers_and_a_known_baseline():
     one = {"AP": [0.1, 0.2]}
-    with pytest.raises(RankwiseError, match="two rankers or more: found 1"):
+    with pytest.raises(RankwiseError, match="at least two rankers, got 1"):
         significance({"a": one})
-    with pytest.raises(RankwiseError, match="baseline is one of 'a', 'b': found 'c'"):
+    with pytest.raises(RankwiseError, match="baseline must be one of 'a', 'b', got 'c'"):
         significance({"a": one, "b": one}, baseline="c")
 
 

@@ -201,8 +201,8 @@ def learn(
         The result.
     """
     began = time.perf_counter()
-    with watch.growth() as growth, _named_errors(name, number):
-        chosen = _chosen(entry, part, measure, seed, jobs)
+    with watch.growth() as growth, _name_in_errors(name, number):
+        chosen = _choose(entry, part, measure, seed, jobs)
         model, judged = chosen.model, chosen.judged
         scores = _scores(model, part.test)
     return Cell(
@@ -210,7 +210,7 @@ def learn(
         number,
         scores,
         settings=_as_json(chosen.setting),
-        settled=_settled(model),
+        settled=_settle(model),
         validation=judged if judged is not None and math.isfinite(judged) else None,
         tried=chosen.tried,
         seconds=time.perf_counter() - began,
@@ -242,13 +242,13 @@ def score(name: str, number: int, entry: Fitted, test: Queries, watch: MemoryWat
         The result.
     """
     began = time.perf_counter()
-    with watch.growth() as growth, _named_errors(name, number):
+    with watch.growth() as growth, _name_in_errors(name, number):
         given = test if takes_lists(entry.model) else np.asarray(test.X)
         scores = checks.as_scores(entry.model.predict(given), test.n_documents)
     return Cell(name, number, scores, {}, {}, None, 0, time.perf_counter() - began, growth.bytes, entry.model)
 
 
-class Choice(NamedTuple):
+class ChosenSetting(NamedTuple):
     """The selected setting: a fitted model, its measure (None: not selected by one), how many settings were tried, and
     scores of the validation part by a fit that did not learn from it.
     """
@@ -260,7 +260,7 @@ class Choice(NamedTuple):
     scores: Vector | None = None
 
 
-def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int) -> Choice:
+def _choose(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int) -> ChosenSetting:
     """The best setting on the validation part, the first of equals."""
     assert part.train is not None
     # an empty grid has one setting, the ranker as it is
@@ -270,16 +270,16 @@ def _chosen(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
         judged = _by_inner_folds(entry, settings, part.train, measure, seed, jobs) if len(settings) > 1 else None
         best = 0 if judged is None or np.isnan(judged).all() else int(np.nanargmax(judged))
         model = _fit(entry.fresh(settings[best], jobs), part.train, None)
-        return Choice(model, settings[best], None if judged is None else float(judged[best]), len(settings))
+        return ChosenSetting(model, settings[best], None if judged is None else float(judged[best]), len(settings))
     pools = _learns_from_validation(entry.fresh(settings[0], jobs))
-    kept: Choice | None = None
+    kept: ChosenSetting | None = None
     for setting in settings:
         model = entry.fresh(setting, jobs)
         model = (fit_apart if pools else _fit)(model, part.train, part.validation)
         scores = _scores(model, part.validation)
-        found = _measured(model, part.validation, scores, measure, jobs)
+        found = _evaluate(model, part.validation, scores, measure, jobs)
         if kept is None or not found <= (-math.inf if kept.judged is None or math.isnan(kept.judged) else kept.judged):
-            kept = Choice(model, setting, found, len(settings), scores)
+            kept = ChosenSetting(model, setting, found, len(settings), scores)
     assert kept is not None
     if pools:
         return kept._replace(model=_fit(entry.fresh(kept.setting, jobs), part.train, part.validation))
@@ -301,7 +301,7 @@ def _by_inner_folds(
         others = train[np.setdiff1d(np.arange(len(train)), held)]
         models = (_fit(entry.fresh(setting, jobs), others, None) for setting in settings)
         own = train[held]
-        found.append([_measured(model, own, _scores(model, own), measure, jobs) for model in models])
+        found.append([_evaluate(model, own, _scores(model, own), measure, jobs) for model in models])
     return mean_over_parts(found) if found else None
 
 
@@ -324,13 +324,13 @@ def _scores(model: Any, queries: Queries) -> Vector:
     return checks.as_scores(model.predict(queries), queries.n_documents)
 
 
-def _measured(model: Any, queries: Queries, scores: Vector, measure: Measure | None, jobs: int) -> float:
+def _evaluate(model: Any, queries: Queries, scores: Vector, measure: Measure | None, jobs: int) -> float:
     """The mean measure of the scores of a fitted model."""
     return mean_measure(queries, scores, model._measure() if measure is None else measure, jobs)
 
 
 @contextmanager
-def _named_errors(name: str, number: int) -> Iterator[None]:
+def _name_in_errors(name: str, number: int) -> Iterator[None]:
     """Name the ranker and the fold in the message of any error."""
     try:
         yield
@@ -340,7 +340,7 @@ def _named_errors(name: str, number: int) -> Iterator[None]:
         raise RankwiseError(f"{name} on fold {number}: {about}") from error
 
 
-def _settled(model: Any) -> dict[str, Any]:
+def _settle(model: Any) -> dict[str, Any]:
     """What a fit selected itself: numbers and texts whose name is that of a parameter with an underscore."""
     names = model.get_params(deep=False) if isinstance(model, Ranker) else ()
     found = {name: getattr(model, f"{name}_", None) for name in names}

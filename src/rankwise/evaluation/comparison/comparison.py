@@ -133,7 +133,7 @@ class Comparison:
             One row per ranker.
         """
         if measure is not None:
-            return self._league(self.results[self.baseline].title_of(measure))
+            return self._results_table(self.results[self.baseline].title_of(measure))
         order = self._order(self.titles[0])
         columns: dict[str, Any] = {"ranker": order}
         for title in self.titles:
@@ -142,7 +142,7 @@ class Comparison:
         columns["seconds"] = [f"{self._seconds(name):.1f}" for name in order]
         return Table(columns)
 
-    def _league(self, title: str) -> Table:
+    def _results_table(self, title: str) -> Table:
         """The detailed table of one measure."""
         order = self._order(title)
         rows = {row["ranker"]: row for row in self.tests if row["measure"] == title}
@@ -301,7 +301,7 @@ class Comparison:
             If a ranker has no validation value: models that came fitted and scores have none, and neither has any
             ranker if the folds have no validation part or the measure is undefined on all of it.
         """
-        names, title = self._named("among", among), self.titles[0]
+        names, title = self._resolve_names("among", among), self.titles[0]
         for name in names:
             if name not in self.validation:
                 lacking = (
@@ -336,7 +336,7 @@ class Comparison:
         Certificate
             That of the model of the first fold, for the first measure of the comparison.
         """
-        return self._certified(self.choose(among), delta)
+        return self._certify(self.choose(among), delta)
 
     def certificates(self, delta: float = DELTA, *, of: Sequence[str] | None = None) -> dict[str, Certificate]:
         r"""Certify every ranker by the test part of the first fold, such that all certificates hold together.
@@ -375,9 +375,9 @@ class Comparison:
         [0.05, 0.05]
         """
         refuse_unless_chance("certificates", delta=delta)
-        return {name: self._certified(name, delta / len(self.results)) for name in self._named("of", of)}
+        return {name: self._certify(name, delta / len(self.results)) for name in self._resolve_names("of", of)}
 
-    def _named(self, argument: str, names: Sequence[str] | None) -> list[str]:
+    def _resolve_names(self, argument: str, names: Sequence[str] | None) -> list[str]:
         """The rankers that an argument names, all for None."""
         found = self.rankers if names is None else [names] if isinstance(names, str) else list(names)
         for name in found:
@@ -388,7 +388,7 @@ class Comparison:
             raise RankwiseError(f"{argument} must name at least one ranker, got none")
         return found
 
-    def _certified(self, name: str, delta: float) -> Certificate:
+    def _certify(self, name: str, delta: float) -> Certificate:
         """The certificate of one ranker for the first fold: its own, or that of its scores where it has none."""
         model, test = self.models[name][0], self.first.test
         learned_here = self.about["rankers"][name]["kind"] == "learned"

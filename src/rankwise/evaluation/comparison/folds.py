@@ -91,7 +91,7 @@ class FoldParts:
             tests = [_with_features(test, names) for test in tests]
         return tests[0] if len(tests) == 1 else Queries.concat(tests)
 
-    def made_for(self, name: str, model: Any) -> Any:
+    def features_for(self, name: str, model: Any) -> Any:
         """The scores of a fitted model whose own FeatureBuilder makes its features of the table.
 
         Parameters
@@ -190,10 +190,10 @@ def divide(data: Any, folds: int | None, learning: bool, random_state: int, opti
     if isinstance(data, (str, os.PathLike)):
         data = _read(Path(data), options)
     if isinstance(data, RawTable):
-        return _built(data, folds, learning, random_state, options)
+        return _build(data, folds, learning, random_state, options)
     if isinstance(data, Queries):
         data.labels()
-        return _divided(data, folds, learning, random_state)
+        return _divide(data, folds, learning, random_state)
     if folds is not None:
         raise DataError(f"the data are already divided into folds: remove folds={folds}")
     if not isinstance(data, Iterable):
@@ -214,23 +214,23 @@ def _read(path: Path, options: dict[str, Any]) -> Any:
     return read_or_open(path, options, lambda: read_any(path, **known))
 
 
-def _built(table: RawTable, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> FoldParts:
+def _build(table: RawTable, folds: int | None, learning: bool, random_state: int, options: dict[str, Any]) -> FoldParts:
     """Divide a table by query, and make the features of every fold as its training part says.
 
     Nothing is learned from validation and test parts: kinds of columns, medians, levels and dates come from the
     training part alone, as they would for queries that come after training.
     """
     skeleton = _skeleton(table, options)
-    divided = _divided(skeleton, folds, learning, random_state)
+    divided = _divide(skeleton, folds, learning, random_state)
     made = []
     for fold in divided.folds:
         if fold.train is None:
             made.append(fold)
             continue
         builder = new_builder(options).fit(SelectedRows(table, _table_rows(fold.train)))
-        held = None if fold.validation is None else _made(builder, fold.validation, table, options)
+        held = None if fold.validation is None else _make(builder, fold.validation, table, options)
         made.append(
-            FoldPart(_made(builder, fold.train, table, options), held, _made(builder, fold.test, table, options))
+            FoldPart(_make(builder, fold.train, table, options), held, _make(builder, fold.test, table, options))
         )
     # rows are made query by query
     rows = tuple(place[fold.test.rows] for place, fold in zip(divided.rows, divided.folds, strict=True))
@@ -256,7 +256,7 @@ def _table_rows(part: Queries) -> NDArray[np.int64]:
     return np.asarray(part.X[part.rows, 0], dtype=np.int64)
 
 
-def _made(builder: FeatureBuilder, part: Queries, table: RawTable, options: dict[str, Any]) -> Queries:
+def _make(builder: FeatureBuilder, part: Queries, table: RawTable, options: dict[str, Any]) -> Queries:
     """A part of the skeleton with features; gaps that the builder left are filled as the options say."""
     built = builder.transform(SelectedRows(table, _table_rows(part)))
     missing = options.get("missing", "error")
@@ -275,7 +275,7 @@ def _with_features(test: Queries, names: tuple[str, ...]) -> Queries:
     return test._replace(X=X, feature_names=names, built_by=None)
 
 
-def _divided(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:
+def _divide(data: Queries, folds: int | None, learning: bool, random_state: int) -> FoldParts:
     """Divide one set of queries, and keep track of the rows of the test parts."""
     # models that only score need no division: all queries are tested
     if folds is None and not learning:
@@ -289,7 +289,9 @@ def _divided(data: Queries, folds: int | None, learning: bool, random_state: int
     else:
         count = USUAL_FOLDS if folds is None else folds
         if not is_whole(count, 3):
-            raise DataError(f"folds must be 1 (one division into three parts) or an integer of at least 3, got {count!r:.60}")
+            raise DataError(
+                f"folds must be 1 (one division into three parts) or an integer of at least 3, got {count!r:.60}"
+            )
         made = [tuple(fold) for fold in kfold(data, count, random_state=random_state)]
         places = [fold.test for fold in kfold(numbered, count, random_state=random_state)]
     rows = tuple(place.X[:, 0].astype(np.int64) for place in places)
@@ -316,7 +318,8 @@ def _part(fold: Any, number: int) -> FoldPart:
             raise DataError(f"fold {number} has no query in its {name} part")
         if part.n_features != test.n_features:
             raise DataError(
-                f"fold {number} has {part.n_features} features in its {name} part and {test.n_features} in its test part"
+                f"the parts of fold {number} must have the same features, got {part.n_features} in its {name} part and "
+                f"{test.n_features} in its test part"
             )
     return FoldPart(train, validation, test)
 

@@ -144,11 +144,11 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
             "force_row_wise": True,
             "verbosity": -1,
         }
-        train = lightgbm.Dataset(*_checked(queries), group=queries.sizes, weight=row_weights(queries))
+        train = lightgbm.Dataset(*_check_labels(queries), group=queries.sizes, weight=row_weights(queries))
         if validation is None:
             self.model_ = lightgbm.train(rules, train, self.few_trees)
         else:
-            watched = train.create_valid(*_checked(validation), group=validation.sizes)
+            watched = train.create_valid(*_check_labels(validation), group=validation.sizes)
             stop = lightgbm.early_stopping(self.patience, verbose=False)
             self.model_ = lightgbm.train(rules, train, self.trees, valid_sets=[watched], callbacks=[stop])
         self.trees_ = int(self.model_.best_iteration if validation is not None else self.model_.num_trees())
@@ -164,7 +164,7 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         return measure.cutoff if isinstance(measure, NDCG) and measure.cutoff is not None else 10
 
 
-def _checked(queries: Queries) -> tuple[Any, Vector]:
+def _check_labels(queries: Queries) -> tuple[Any, Vector]:
     """Features and labels, query after query; labels that LightGBM does not take raise an error."""
     X, y = in_list_order(queries)
     if len(y) and ((y != np.rint(y)) | (y > _LARGEST_LABEL)).any():

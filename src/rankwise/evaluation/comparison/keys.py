@@ -66,7 +66,7 @@ def fingerprint(queries: Queries | None) -> str | None:
     return digest.hexdigest()
 
 
-def described(ranker: Any) -> dict[str, Any]:
+def describe(ranker: Any) -> dict[str, Any]:
     """The class of a ranker and its parameters as plain values.
 
     Parameters
@@ -163,7 +163,7 @@ def plain(value: Any, name: str) -> Any:
     if inspect.isfunction(value):
         return {"function": f"{value.__module__}.{value.__qualname__}", "code": digest_of(_code(value))}
     if hasattr(value, "get_params") and not isinstance(value, type) and not _looks_fitted(value):
-        return {**described(value), "code": code_of(value)}
+        return {**describe(value), "code": code_of(value)}
     try:
         return {"object": type(value).__qualname__, "content": digest_of(pickle.dumps(value))}
     except Exception as error:  # whatever refuses to be written down

@@ -112,7 +112,7 @@ def as_entries(
     dict of str to Learner, Fitted or Given
         The entries by name.
     """
-    named = _named(rankers)
+    named = _name_rankers(rankers)
     if not named:
         raise RankwiseError("a comparison requires at least one ranker")
     if grids is not None and not isinstance(grids, Mapping):
@@ -138,7 +138,7 @@ def _present(named: Mapping[str, Any]) -> dict[str, Any]:
     return dict(named)
 
 
-def _named(rankers: Any) -> dict[str, Any]:
+def _name_rankers(rankers: Any) -> dict[str, Any]:
     """The rankers by name; a list is named by class or file."""
     if isinstance(rankers, Mapping):
         odd = [name for name in rankers if not isinstance(name, str)]
@@ -165,7 +165,7 @@ def _named(rankers: Any) -> dict[str, Any]:
 def _entry(name: str, value: Any, measure: str | Measure, grids: Mapping[str, Grid], random_state: int) -> Entry:
     """One entry, from an object, a name or a file."""
     if isinstance(value, (str, os.PathLike)):
-        value = _opened(value, measure, random_state)
+        value = _open(value, measure, random_state)
     if isinstance(value, (str, os.PathLike)) or not hasattr(value, "predict"):
         entry: Entry = Given(_refuse_no_scores(name, value))
     elif isinstance(value, type):
@@ -180,7 +180,7 @@ def _entry(name: str, value: Any, measure: str | Measure, grids: Mapping[str, Gr
     return entry
 
 
-def _opened(value: str | os.PathLike[str], measure: str | Measure, random_state: int) -> Any:
+def _open(value: str | os.PathLike[str], measure: str | Measure, random_state: int) -> Any:
     """The ranker of that name, the model in that file, or the path itself where it is a file of scores."""
     text = os.fspath(value)
     if text.lower() == LIGHTGBM:

@@ -1,7 +1,8 @@
 """Run a comparison: all rankers on all folds, in parallel, resumable, and then measured and tested.
 
-:func:`rankwise.compare` checks its arguments with :func:`check_options`, :func:`baseline_of` and :func:`rehearse`,
-makes a :class:`ComparisonRun` and passes its cells to :func:`compared`. :func:`side_by_side` runs the cells in threads.
+:func:`rankwise.compare` checks its arguments with :func:`check_options`, :func:`baseline_of` and :func:`precompile`,
+makes a :class:`ComparisonRun` and passes its cells to :func:`make_comparison`. :func:`side_by_side` runs the
+cells in threads.
 
 Threads and not processes, because kernels release the interpreter lock: nothing is copied, nothing is imported again,
 and classes that were defined in a notebook can take part. The result of a cell depends on nothing outside it, so the
@@ -29,7 +30,7 @@ from rankwise.errors import RankwiseError
 from rankwise.evaluation.comparison.cells import Cell, MemoryWatch, learn, score
 from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.evaluation.comparison.folds import FoldPart, FoldParts
-from rankwise.evaluation.comparison.keys import code_of, described, fingerprint, key_of, plain, versions
+from rankwise.evaluation.comparison.keys import code_of, describe, fingerprint, key_of, plain, versions
 from rankwise.evaluation.comparison.rankers import Entry, Fitted, Given, Learner
 from rankwise.evaluation.comparison.store import Cells
 from rankwise.evaluation.evaluation import evaluate
@@ -41,7 +42,7 @@ from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 
 
-def compared(
+def make_comparison(
     run: "ComparisonRun",
     cells: Sequence[Cell],
     measures: Any,
@@ -151,13 +152,13 @@ class ComparisonRun:
         }
         for name, entry in self.entries.items():
             if isinstance(entry, Fitted) and self.parts.table is not None and hasattr(entry.model, "features_"):
-                given[name] = self.parts.scores_of(name, self.parts.made_for(name, entry.model))
+                given[name] = self.parts.scores_of(name, self.parts.features_for(name, entry.model))
             elif isinstance(entry, Fitted):
                 self.parts.refuse_seen(name, entry.model)
         # models and scores are checked before the first cell is trained
         count = len(self.entries) * len(self.parts.folds)
         trained = [part.train.n_documents for part in self.parts.folds if part.train is not None]
-        workers, inner = shared_out(self.n_jobs, count, max(trained, default=0))
+        workers, inner = share_out(self.n_jobs, count, max(trained, default=0))
         bar = progress("comparing", count, enabled=None if verbose else False)
         with bar, MemoryWatch() as watch:
             tasks = [
@@ -189,20 +190,20 @@ class ComparisonRun:
             return lambda: learn(name, number, entry, part, measure, self.seed, inner, watch)
         kept, key = self.kept, self._key(entry, number, measure)
 
-        def learned_or_read() -> Cell:
+        def learn_or_read() -> Cell:
             found = kept.read(key, name, number, part)
             if found is None:
                 found = learn(name, number, entry, part, measure, self.seed, inner, watch)
                 kept.write(key, found)
             return found
 
-        return learned_or_read
+        return learn_or_read
 
     def _key(self, entry: Learner, number: int, measure: Measure | None) -> str:
         """The key of a cell: everything that it depends on. Its name and the reported measures are not part of it."""
         facts = {
             "data": self.fingerprints[number - 1],
-            "ranker": described(entry.model),
+            "ranker": describe(entry.model),
             "code": code_of(entry.model),
             "grid": plain(dict(entry.grid), "grid"),
             "choose_by": None if measure is None else repr(measure),
@@ -232,7 +233,7 @@ def _about(entry: Entry) -> dict[str, Any]:
         return {"kind": "scores"}
     kind = "learned" if isinstance(entry, Learner) else "fitted"
     try:
-        found = {"kind": kind, **described(entry.model)}
+        found = {"kind": kind, **describe(entry.model)}
     except RankwiseError:
         found = {"kind": kind, "class": f"{type(entry.model).__module__}.{type(entry.model).__qualname__}"}
     if isinstance(entry, Learner):
@@ -256,12 +257,14 @@ def check_options(level: float, correction: Correction, random_state: Any, readi
     if not checks.is_number(level) or not 0 < level < 1:
         raise RankwiseError(f"level must be a confidence level between 0 and 1, such as 0.95, got {level}")
     if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
-        raise RankwiseError(f"random_state must be an integer, which makes the result reproducible, got {random_state!r:.40}")
+        raise RankwiseError(
+            f"random_state must be an integer, which makes the result reproducible, got {random_state!r:.40}"
+        )
     correct([0.5], correction)
     return dict(reading or {})
 
 
-def rehearse(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
+def precompile(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
     """Measure and test arbitrary scores, so that errors in the data or the options appear before any learning."""
     evaluate(tested, np.arange(tested.n_documents), measures, **conventions)
     paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
@@ -280,7 +283,7 @@ _AGAIN, _PATIENCE = 2.0, 20.0  # seconds until a thread is asked to stop once mo
 _MANY_DOCUMENTS = 4 * parallel.CHUNK
 
 
-def shared_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int]:
+def share_out(n_jobs: int | None, cells: int, documents: int) -> tuple[int, int]:
     """Divide the cores between cells and the threads inside a cell.
 
     Parameters
@@ -330,10 +333,10 @@ def side_by_side(
             results.append(task())
             done()
         return results
-    return _Crew(tasks, workers).work(done)
+    return _CellWorkers(tasks, workers).work(done)
 
 
-class _Crew(Generic[Result]):
+class _CellWorkers(Generic[Result]):
     """Threads that take one task after the other, and stop at once when they are asked to."""
 
     def __init__(self, tasks: Sequence[Callable[[], Result]], workers: int) -> None:

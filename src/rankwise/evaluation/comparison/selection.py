@@ -241,14 +241,14 @@ def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) ->
     best, found, settings, tried = None, -np.inf, {}, 0
     pools = isinstance(ranker, Ranker) and ranker.learns_from_validation
     for setting in combinations(grid):
-        candidate = _fitted(ranker, setting, fold, apart=pools)
+        candidate = _fit(ranker, setting, fold, apart=pools)
         # strictly better wins, so the first of equal settings is kept
-        worth = _measured(candidate, fold.validation, measure)
+        worth = _evaluate(candidate, fold.validation, measure)
         tried += 1
         if best is None or worth > found:
             best, found, settings = candidate, worth, setting
     if pools:
-        best = _fitted(ranker, settings, fold)
+        best = _fit(ranker, settings, fold)
     return best, {"settings": settings, "validation": found, "tried": tried}
 
 
@@ -280,7 +280,7 @@ def fit_apart(ranker: Ranker, train: Queries, validation: Queries) -> Ranker:
     return ranker.fit(train)
 
 
-def _fitted(ranker: Any, setting: Mapping[str, Any], fold: Fold, apart: bool = False) -> Any:
+def _fit(ranker: Any, setting: Mapping[str, Any], fold: Fold, apart: bool = False) -> Any:
     """A fitted clone with this setting."""
     from sklearn.base import clone
 
@@ -292,7 +292,7 @@ def _fitted(ranker: Any, setting: Mapping[str, Any], fold: Fold, apart: bool = F
     return candidate.fit(fold.train)
 
 
-def _measured(candidate: Any, queries: Queries, measure: str | Measure | None) -> float:
+def _evaluate(candidate: Any, queries: Queries, measure: str | Measure | None) -> float:
     """The measure of a fitted ranker."""
     if measure is None:
         return float(candidate.score(queries))

@@ -116,7 +116,7 @@ class Cells:
         digest = line.pop("model")
         if digest is not None and digest_of(self._model(key).read_bytes()) != digest:
             raise FileFormatError(f"{self._model(key)} is damaged: it is not the ranker that was written")
-        model = None if digest is None else self._opened(self._model(key))
+        model = None if digest is None else self._open(self._model(key))
         own = {**line, "ranker": name, "fold": fold}
         return Cell(scores=scores, model=model, validation_scores=validated, **own)
 
@@ -133,7 +133,7 @@ class Cells:
         return True
 
     @staticmethod
-    def _opened(path: Path) -> Any:
+    def _open(path: Path) -> Any:
         """Read a ranker."""
         store = open_store(path)
         return read_trees(store) if store.kind == TREES else read_ranker(store)

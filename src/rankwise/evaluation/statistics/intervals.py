@@ -40,7 +40,7 @@ def mean(values: ArrayLike, weight: ArrayLike | None = None) -> float:
     float
         The mean; NaN where no query is left.
     """
-    kept, weights = _counted(values, weight)
+    kept, weights = _sort_counted(values, weight)
     if len(kept) == 0:
         return math.nan
     return _mean(kept, weights)
@@ -117,7 +117,7 @@ def interval(
     """
     if not checks.is_number(level) or not 0 < level < 1:
         raise RankwiseError(f"level must be a confidence level between 0 and 1, such as 0.95, got {level}")
-    kept, weights = _counted(values, weight)
+    kept, weights = _sort_counted(values, weight)
     if len(kept) < 2:
         return math.nan, math.nan
     # without spread every resample has the same mean; both formulas would divide by 0
@@ -128,7 +128,7 @@ def interval(
     if how == "bootstrap":
         if not isinstance(resamples, (int, np.integer)) or resamples < 1:
             raise RankwiseError(f"resamples must be an integer of at least 1, got {resamples!r:.60}")
-        drawn = resampled_means(kept, weights, resamples, checks.as_random(random_state))
+        drawn = resample_means(kept, weights, resamples, checks.as_random(random_state))
         return _bca(kept, weights, drawn, level)
     raise RankwiseError(f"how must be 'bootstrap' or 't', got {how!r}")
 
@@ -154,7 +154,7 @@ def caution(queries: int) -> str:
     )
 
 
-def resampled_means(kept: Vector, weights: Vector, resamples: int, random: np.random.Generator) -> Vector:
+def resample_means(kept: Vector, weights: Vector, resamples: int, random: np.random.Generator) -> Vector:
     """The (weighted) means of samples of the queries, each as large as the set, drawn with replacement.
 
     Parameters
@@ -191,7 +191,7 @@ def resampled_means(kept: Vector, weights: Vector, resamples: int, random: np.ra
 def standard_error(kept: Vector, weights: Vector) -> float:
     """The standard error of the weighted mean, linearized as that of a ratio of sums."""
     count = len(kept)
-    away, size = _scaled(weights * (kept - _mean(kept, weights)))
+    away, size = _scale(weights * (kept - _mean(kept, weights)))
     return size * math.sqrt(count / (count - 1) * math.fsum((away**2).tolist())) / math.fsum(weights.tolist())
 
 
@@ -235,12 +235,12 @@ def _acceleration(kept: Vector, weights: Vector) -> float:
     left = total - weights
     # leaving out the query that carries all the weight leaves no mean: its influence is then all there is
     without = (math.fsum((kept * weights).tolist()) - kept * weights) / np.where(left > 0, left, np.inf)
-    influence, _ = _scaled(math.fsum(without.tolist()) / len(kept) - without)
+    influence, _ = _scale(math.fsum(without.tolist()) / len(kept) - without)
     second = math.fsum((influence**2).tolist())
     return math.fsum((influence**3).tolist()) / (6 * second**1.5) if second > 0 else 0.0
 
 
-def _scaled(values: Vector) -> tuple[Vector, float]:
+def _scale(values: Vector) -> tuple[Vector, float]:
     """The values divided by the largest of them, so that no power of them underflows or overflows, and that largest
     value.
     """
@@ -248,7 +248,7 @@ def _scaled(values: Vector) -> tuple[Vector, float]:
     return (values / size if size > 0 else values), size
 
 
-def _counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Vector, Vector]:
+def _sort_counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Vector, Vector]:
     """The values that count and their weights, sorted, so that the order of the queries has no effect."""
     array = np.asarray(values, dtype=np.float64) + 0.0  # -0 becomes 0: they sort as equals
     if array.ndim != 1:

@@ -126,7 +126,7 @@ def significance(
     (array([0.125]), array([4]))
     """
     if not isinstance(evaluations, Mapping):
-        raise DataError(f"evaluations must be a dict from names to evaluations, {{'a': ..., 'b': ...}}, got {type(evaluations).__name__}")
+        raise DataError(f"evaluations must be a dict such as {{'a': ..., 'b': ...}}, got {type(evaluations).__name__}")
     # evaluations and plain dicts are read alike from here on
     judged = {name: _Judged.of(evaluation) for name, evaluation in evaluations.items()}
     pairs = _pairs(list(judged), baseline)
@@ -201,7 +201,7 @@ def _refuse_different_queries(judged: Mapping[str, _Judged]) -> None:
         sizes = [next(map(len, side.values.values()), 0) for side in (known, other)]
         if sizes[0] != sizes[1]:
             raise DataError(
-                f"{base!r} and {name!r} must be evaluated on the same queries, got {sizes[0]:,} and {sizes[1]:,} queries"
+                f"{base!r} and {name!r} must be evaluated on the same queries, got {sizes[0]:,} and {sizes[1]:,}"
             )
         if known.qid is not None and other.qid is not None and known.qid != other.qid:
             place = next(i for i, (a, b) in enumerate(zip(known.qid, other.qid, strict=True)) if a != b)

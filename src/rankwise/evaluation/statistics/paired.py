@@ -181,7 +181,9 @@ def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) 
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"a paired test requires one value per query for both rankers: {in_one_line(error)}") from error
     if one.ndim != 1 or one.shape != two.shape:
-        raise DataError(f"a paired test requires one value per query for both rankers, got shapes {one.shape} and {two.shape}")
+        raise DataError(
+            f"a paired test requires one value per query for both rankers, got shapes {one.shape} and {two.shape}"
+        )
     weights = np.ones(len(one)) if weight is None else as_weights(weight, len(one))
     counts = ~(np.isnan(one) | np.isnan(two)) & (weights > 0)
     one, two, weights = one[counts], two[counts], weights[counts]
@@ -237,7 +239,7 @@ def _count_flips(terms: Vector, alternative: Alternative) -> float:
     Every sum is one of a left half plus one of a right half: for each right one, the left ones that suffice are counted
     in the sorted left half, so that 2^n flips take 2^(n/2) log steps.
     """
-    wanted, sign = _wanted(terms, alternative)
+    wanted, sign = _target_sum(terms, alternative)
     if wanted <= 0 and alternative == "two-sided":
         return 1.0
     left = np.sort(_all_flips(sign * terms[0::2]))
@@ -252,7 +254,7 @@ def _draw_flips(terms: Vector, alternative: Alternative, resamples: int, random:
 
     Eight coins are one random byte, which looks up the sum of its eight signed terms.
     """
-    wanted, sign = _wanted(terms, alternative)
+    wanted, sign = _target_sum(terms, alternative)
     tables = [_all_flips(sign * terms[place : place + 8]) for place in range(0, len(terms), 8)]
     reached = 0
     for begun in range(0, resamples, _FLIPPED_TOGETHER):
@@ -264,7 +266,7 @@ def _draw_flips(terms: Vector, alternative: Alternative, resamples: int, random:
     return (reached + 1) / (resamples + 1)
 
 
-def _wanted(terms: Vector, alternative: Alternative) -> tuple[float, float]:
+def _target_sum(terms: Vector, alternative: Alternative) -> tuple[float, float]:
     """The sum that a flip must reach, and the sign that turns the alternative into "greater"."""
     seen, sign = math.fsum(terms.tolist()), -1.0 if alternative == "less" else 1.0
     seen = abs(seen) if alternative == "two-sided" else sign * seen

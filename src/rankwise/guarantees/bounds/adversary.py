@@ -86,7 +86,9 @@ class Adversary(ShownAsFacts):
     def __post_init__(self) -> None:
         refuse_unless("Adversary", above=0, gamma=self.gamma, radius=self.radius)
         if self.documents < 2:
-            raise RankwiseError(f"a round of the adversary must have at least 2 documents, got documents={self.documents}")
+            raise RankwiseError(
+                f"a round of the adversary must have at least 2 documents, got documents={self.documents}"
+            )
         if self.rounds < 1:
             raise RankwiseError(
                 f"with {self.documents} documents no mistake can be forced at so large a margin, got "
@@ -137,7 +139,9 @@ class Adversary(ShownAsFacts):
         """
         ranking = np.asarray(order)
         if not np.array_equal(np.sort(ranking), np.arange(self.documents)):
-            raise RankwiseError(f"a ranking must be a permutation of the {self.documents} documents, counted from 0, got {order!r}")
+            raise RankwiseError(
+                f"a ranking must be a permutation of the {self.documents} documents, counted from 0, got {order!r}"
+            )
         labels = np.zeros(self.documents)
         labels[1 if ranking[0] == 0 else 0] = 1.0
         return labels
@@ -186,7 +190,7 @@ class Game(ShownAsFacts):
 
     def __iter__(self) -> Iterator[Query]:
         """The rounds as judged queries, one by one."""
-        return (_judged(self.adversary, i, bool(first)) for i, first in enumerate(self.first_relevant))
+        return (_judge(self.adversary, i, bool(first)) for i, first in enumerate(self.first_relevant))
 
     def queries(self) -> Queries:
         """All rounds as one set of queries."""
@@ -240,11 +244,11 @@ def play(ranker: Opponent, adversary: Adversary) -> Game:
     first_relevant = np.zeros(adversary.rounds, dtype=bool)
     mistakes = 0
     for i in range(adversary.rounds):
-        order = published(_scores(ranker, adversary.show(i), i), adversary.documents)
+        order = publish(_scores(ranker, adversary.show(i), i), adversary.documents)
         labels = adversary.answer(order)
         first_relevant[i] = labels[0] == 1
         mistakes += int(labels[order[0]] == 0)
-        ranker.partial_fit(_judged(adversary, i, bool(first_relevant[i])))
+        ranker.partial_fit(_judge(adversary, i, bool(first_relevant[i])))
     return Game(adversary, first_relevant, mistakes)
 
 
@@ -258,7 +262,7 @@ def _scores(ranker: Opponent, X: Vector, i: int) -> ArrayLike:
         return np.zeros(len(X))
 
 
-def published(scores: ArrayLike, documents: int) -> NDArray[np.int64]:
+def publish(scores: ArrayLike, documents: int) -> NDArray[np.int64]:
     """The ranking of these scores: higher scores first, equal ones in the order in which they were given."""
     s = np.asarray(scores, dtype=np.float64)
     if s.shape != (documents,) or not np.isfinite(s).all():
@@ -266,7 +270,7 @@ def published(scores: ArrayLike, documents: int) -> NDArray[np.int64]:
     return np.argsort(-s, kind="stable")
 
 
-def _judged(adversary: Adversary, i: int, first: bool) -> Query:
+def _judge(adversary: Adversary, i: int, first: bool) -> Query:
     """Round ``i`` as a judged query."""
     y = np.zeros(adversary.documents)
     y[0 if first else 1] = 1.0

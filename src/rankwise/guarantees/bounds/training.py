@@ -128,7 +128,8 @@ def log_pi(where: str, phi: Sequence[float], alpha: Sequence[float], delta: Sequ
     """(log Pi, a bound on its rounding error)."""
     if not len(phi) == len(alpha) == len(delta):
         raise RankwiseError(
-            f"{where}: phi, alpha and delta must have one number per round, got {len(phi)}, {len(alpha)} and {len(delta)}"
+            f"{where}: phi, alpha and delta must have one number per round, "
+            f"got {len(phi)}, {len(alpha)} and {len(delta)}"
         )
     rounds = list(zip(phi, alpha, delta, strict=True))
     factors = [log_factor(phi=float(p), alpha=float(a), delta=float(d)) for p, a, d in rounds]
@@ -278,7 +279,8 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
     phi, gaps, measure = (_values("type_two_below_type_one", one) for one in (type_one, margin, achieved))
     if not len(phi) == len(gaps) == len(measure):
         raise DataError(
-            f"every query must have a loss, a margin and a measure, got {len(phi):,}, {len(gaps):,} and {len(measure):,}"
+            f"every query must have a loss, a margin and a measure, "
+            f"got {len(phi):,}, {len(gaps):,} and {len(measure):,}"
         )
     met = gaps >= measure
     return Bound(
@@ -301,7 +303,9 @@ def _list(scores: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
     """Validate the scores and gains of one query."""
     s, gain = (_values("smoothing_error", one) for one in (scores, gains))
     if len(s) != len(gain):
-        raise DataError(f"smoothing_error: every document must have a score and a gain, got {len(s):,} and {len(gain):,}")
+        raise DataError(
+            f"smoothing_error: every document must have a score and a gain, got {len(s):,} and {len(gain):,}"
+        )
     if (gain < 0).any():
         raise DataError(f"smoothing_error: gains must be non-negative, got {gain.min():g}")
     return s, gain

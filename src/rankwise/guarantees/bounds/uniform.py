@@ -490,7 +490,9 @@ def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool =
     refuse_unless_chance("smallest", delta=delta)
     kept = [make for make in makers if unverified or make(delta).status == "proved here"]
     if not kept:
-        raise RankwiseError(f"the smallest of several bounds requires at least one that is verified, got {len(makers)} bounds and none verified")
+        raise RankwiseError(
+            f"the smallest of several bounds requires at least one that is verified, got none of {len(makers)}"
+        )
     each = delta / len(kept)
     bounds = [make(each) for make in kept]
     about = {(bound.bounds, bound.side) for bound in bounds}
@@ -558,7 +560,7 @@ def smooth_ball(*, risk: float, H1: float, W: float, radius: float, m: int, n: i
         name="Uniform, smooth",
         bounds="risk",
         statement="((p + sqrt(p^2 + 4 q))/2)^2, p = sqrt(8 r_star) + sqrt(4 r_0), q = risk + 45 r_star + 20 r_0",
-        value=_solved(risk, r_star, r_0) if defined else math.inf,
+        value=_solve(risk, r_star, r_0) if defined else math.inf,
         terms={"risk": risk} | terms,
         preconditions=(
             *_preconditions(terms["C"], B, n),
@@ -600,7 +602,7 @@ def smooth_erm(*, L_star: float, H1: float, W: float, radius: float, m: int, n: 
         bounds="risk of the minimizer",
         statement="((p + sqrt(p^2 + 4 q))/2)^2, p = sqrt(8 r_star) + sqrt(4 r_0), q = risk + 45 r_star + 20 r_0, "
         "risk = L_star + sqrt(4 r_0 L_star) + 4 r_0",
-        value=_solved(risk, r_star, r_0) if defined else math.inf,
+        value=_solve(risk, r_star, r_0) if defined else math.inf,
         terms={"L_star": L_star, "risk": risk} | terms,
         preconditions=(
             *_preconditions(terms["C"], B, n),
@@ -630,7 +632,7 @@ def _radii(
     return terms | {"C": C, "r_star": r_star, "r_0": r_0}, r_star, r_0, math.sqrt(B) > C and n >= 3
 
 
-def _solved(risk: float, r_star: float, r_0: float) -> float:
+def _solve(risk: float, r_star: float, r_0: float) -> float:
     """((p + sqrt(p^2 + 4 q))/2)^2."""
     p, q = math.sqrt(8 * r_star) + math.sqrt(4 * r_0), risk + 45 * r_star + 20 * r_0
     return ((p + math.sqrt(p * p + 4 * q)) / 2) ** 2

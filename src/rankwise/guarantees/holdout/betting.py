@@ -137,8 +137,8 @@ def lower_end(x: Floats, alpha: float) -> float:
         ``ACCURACY``.
     """
     values = np.asarray(x, dtype=np.float64)
-    ordered = values[fixed_orders(len(values))]
-    sizes, orders, steady = bets(ordered, alpha), len(ordered), fixed_sizes(len(values), alpha)[:, None]
+    ordered = values[fix_orders(len(values))]
+    sizes, orders, steady = bets(ordered, alpha), len(ordered), fix_sizes(len(values), alpha)[:, None]
 
     def capital(m: float) -> float:
         adaptive = np.logaddexp.reduce(log_capital(ordered, sizes, m)) - math.log(orders)
@@ -149,7 +149,7 @@ def lower_end(x: Floats, alpha: float) -> float:
 
 
 @lru_cache(maxsize=2)
-def fixed_orders(n: int) -> NDArray[np.int64]:
+def fix_orders(n: int) -> NDArray[np.int64]:
     """Orders of n values, the same in every call: 40, and fewer of more than 50,000 values; shape (n_orders, n)."""
     random = np.random.default_rng(0)
     orders = np.stack([random.permutation(n) for _ in range(min(40, max(4, 2_000_000 // max(1, n))))])
@@ -157,7 +157,7 @@ def fixed_orders(n: int) -> NDArray[np.int64]:
     return orders
 
 
-def fixed_sizes(n: int, alpha: float) -> Floats:
+def fix_sizes(n: int, alpha: float) -> Floats:
     """Five sizes of bets for n values, n rounded up to a power of 2: the best for five variances from 1/4 down."""
     power = 1 << (n - 1).bit_length()
     return np.asarray(np.sqrt(2 * math.log(1 / alpha) / (power * np.geomspace(0.25, max(1 / power, 1e-3), 5))))
@@ -201,7 +201,7 @@ def lower_end_of_readings(sure: Floats, optional: Floats, alpha: float) -> float
     games = []  # one for each power of 2 that the number of values is rounded up to
     for length in sorted(set(lengths)):
         first, last = bisect_left(lengths, length), bisect_right(lengths, length)
-        games.append((fixed_sizes(len(values) + first, alpha), first, last))
+        games.append((fix_sizes(len(values) + first, alpha), first, last))
 
     def capital(m: float) -> float:
         most, lowest = SHARE / m if m > 0 else math.inf, math.inf

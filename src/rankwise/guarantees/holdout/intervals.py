@@ -113,7 +113,7 @@ def mean_interval(
     """
     refuse_unless_known("mean_interval", method, ends, span)
     refuse_unless_chance("mean_interval", delta=delta)
-    x = scaled_values("mean_interval", _counted(values, weight), span)
+    x = scale_values("mean_interval", _drop_uncounted(values, weight), span)
     if not len(x):
         raise RankwiseError("mean_interval: an interval requires the value of at least one query")
     low, high, terms = _FOUND[method](x, delta, ends)
@@ -187,12 +187,10 @@ def difference_interval(
     """
     a, b = (np.asarray(one, dtype=np.float64) for one in (first, second))
     if a.ndim != 1 or a.shape != b.shape:
-        raise DataError(
-            f"both rankers must have one value per query, got shapes {a.shape} and {b.shape}"
-        )
+        raise DataError(f"both rankers must have one value per query, got shapes {a.shape} and {b.shape}")
     refuse_unless_known("difference_interval", method, ends, span)
     for values in (a, b):
-        scaled_values("difference_interval", values, span)
+        scale_values("difference_interval", values, span)
     width = span[1] - span[0]
     return mean_interval(
         a - b,
@@ -215,7 +213,7 @@ def refuse_unless_known(where: str, method: str, ends: str, span: tuple[float, f
         raise RankwiseError(f"{where}: span must be (smallest possible value, largest possible value), got {span!r}")
 
 
-def scaled_values(where: str, values: Floats, span: tuple[float, float]) -> Floats:
+def scale_values(where: str, values: Floats, span: tuple[float, float]) -> Floats:
     """The values that are not NaN, scaled so that the span becomes [0, 1]; a value outside the span raises an error."""
     if values.ndim != 1:
         raise DataError(f"{where}: values must hold one number per query, got shape {values.shape}")
@@ -227,7 +225,7 @@ def scaled_values(where: str, values: Floats, span: tuple[float, float]) -> Floa
     return np.clip(x, 0.0, 1.0)
 
 
-def _counted(values: ArrayLike, weight: ArrayLike | None) -> Floats:
+def _drop_uncounted(values: ArrayLike, weight: ArrayLike | None) -> Floats:
     """The values of the queries whose weight is not 0; weights that differ raise an error."""
     found = np.asarray(values, dtype=np.float64)
     if weight is None:
@@ -395,7 +393,9 @@ def queries_needed(
     """
     refuse_unless_chance("queries_needed", delta=delta, power=power)
     if not (math.isfinite(span[0]) and math.isfinite(span[1]) and span[0] < span[1]):
-        raise RankwiseError(f"queries_needed: span must be (smallest possible value, largest possible value), got {span!r}")
+        raise RankwiseError(
+            f"queries_needed: span must be (smallest possible value, largest possible value), got {span!r}"
+        )
     if (half_width is None) == (difference is None):
         raise RankwiseError(
             "queries_needed requires either half_width (for an interval) or difference (for a comparison), "

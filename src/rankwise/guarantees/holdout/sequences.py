@@ -38,7 +38,7 @@ from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
 from rankwise.guarantees.holdout.interval import Ends, Interval
-from rankwise.guarantees.holdout.intervals import NAMES, Method, refuse_unless_known, scaled_values
+from rankwise.guarantees.holdout.intervals import NAMES, Method, refuse_unless_known, scale_values
 from rankwise.guarantees.scope import SEQUENCE, Scope
 
 Floats = NDArray[np.float64]
@@ -185,7 +185,7 @@ class ConfidenceSequence(ShownAsFacts):
         low, high : ndarray
             The ends after each of the values that were not left out.
         """
-        x = scaled_values("ConfidenceSequence", np.atleast_1d(np.asarray(values, dtype=np.float64)), self.span)
+        x = scale_values("ConfidenceSequence", np.atleast_1d(np.asarray(values, dtype=np.float64)), self.span)
         width = self.span[1] - self.span[0]
         low = self._below.update(x) if self._below else np.zeros(len(x))
         high = self._above.update(1 - x) if self._above else np.zeros(len(x))
@@ -402,7 +402,7 @@ class RunningMean:
             The next values, in any number; NaN (an undefined measure) is left out.
         """
         given = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        scaled_values("RunningMean", given, self.span)  # refuses what is outside
+        scale_values("RunningMean", given, self.span)  # refuses what is outside
         kept = given[~np.isnan(given)]
         self.n += len(kept)
         # one after the other, so that no division into calls changes a bit
