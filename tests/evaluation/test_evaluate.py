@@ -93,7 +93,7 @@ def test_measures_are_found_again_by_any_of_their_spellings():
     assert found.interval()["mrr"] == found.interval()["RR"]
     by_tool = evaluate(LABELS, SCORES, ["MAP@2"], group=SIZES, like="lightgbm")
     assert by_tool.mean["map@2"] == by_tool.mean["AP@2"]
-    with pytest.raises(RankwiseError, match=r"P@5 was not evaluated; there are: nDCG@10, AP, RR"):
+    with pytest.raises(RankwiseError, match=r"P@5 was not evaluated; evaluated measures: nDCG@10, AP, RR"):
         found["P@5"]
 
 
@@ -146,9 +146,9 @@ def test_a_result_can_be_sent_to_another_process():
 @pytest.mark.parametrize(
     ("arguments", "options", "sentence"),
     [
-        ((LABELS, SCORES), {}, r"labels alone need qid= .* or group="),
+        ((LABELS, SCORES), {}, r"labels require either qid= .* or group="),
         ((LABELS, SCORES), {"group": [3, 2]}, r"add up to 5, but there are 6 rows"),
-        ((LABELS, SCORES), {"group": [1] * 6, "qid": LABELS}, "one of them"),
+        ((LABELS, SCORES), {"group": [1] * 6, "qid": LABELS}, "labels require either"),
         ((LABELS, SCORES[:-1]), {"group": SIZES}, r"scores must hold one number per row, got shape \(5,\) for 6 rows"),
         ((LABELS, [*SCORES[:-1], math.nan]), {"group": SIZES}, "scores is NaN at row 5"),
         ((LABELS, ["a"] * 6), {"group": SIZES}, "scores holds one number per row"),
@@ -156,9 +156,9 @@ def test_a_result_can_be_sent_to_another_process():
         ((LABELS, SCORES, []), {"group": SIZES}, "at least one measure"),
         ((LABELS, SCORES, ["RR", "MRR"]), {"group": SIZES}, "named once"),
         ((LABELS, SCORES), {"group": SIZES, "ties": "random"}, "ties is one of"),
-        ((LABELS, SCORES), {"group": SIZES, "empty": "two"}, "empty is one of"),
+        ((LABELS, SCORES), {"group": SIZES, "empty": "two"}, "empty must be one of"),
         ((LABELS, SCORES), {"group": SIZES, "weight": [1, 2]}, "weight holds one number (a|per) query"),
-        ((Queries.from_arrays(np.zeros((6, 1)), group=SIZES), SCORES), {}, "carry no labels"),
+        ((Queries.from_arrays(np.zeros((6, 1)), group=SIZES), SCORES), {}, "have no labels"),
         ((Queries.from_arrays(np.zeros((6, 1)), LABELS, group=SIZES), SCORES), {"qid": LABELS}, "remove qid="),
     ],
 )

@@ -74,7 +74,7 @@ def test_qrels_and_a_run_agree_with_trec_eval(tmp_path):
     ("text", "sentence"),
     [
         ("", "is empty, expected 4 scores"),
-        ("1\n2\n3\n", "holds 3 scores for 4 judged documents"),
+        ("1\n2\n3\n", r"one score per judged document \(4\), got 3"),
         ("1\n2\nthree\n4\n", "line 3: expected a score, got 'three'"),
         ("1\n2\nnan\n4\n", "line 3: expected a score, got 'nan'"),
         ("1\n2 3\n4\n5\n", "line 2: expected 1 columns as in the first line, got 2"),

@@ -175,7 +175,7 @@ def test_a_constant_in_elasticsearch_is_part_of_a_normaliser():
     done = export(LinearModel.of([1.0, -4.0], intercept=2.0, feature_names=["a", "b"]), "elasticsearch")
     model = json.loads(done.text)["model"]["model"]
     assert model["feature_normalizers"] == {"b": {"standard": {"mean": 0.5, "standard_deviation": 1.0}}}
-    assert any("knows no constant: 2 is part of the normaliser of 'b'" in note for note in done.notes)
+    assert any("knows no constant: 2 is part of the normalizer of 'b'" in note for note in done.notes)
 
 
 @pytest.mark.parametrize("shift", ["auto", None, True, float("nan"), float("inf")])

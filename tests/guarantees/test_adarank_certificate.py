@@ -141,8 +141,8 @@ def test_a_bound_names_its_terms_and_what_it_rests_on():
         ({"phi": [0.5], "alpha": [], "delta": [0.0]}, "one number per round, got 1, 0 and 1"),
         ({"phi": [1.5], "alpha": [0.1], "delta": [0.0]}, "phi must be a mean of measures between 0 and 1, got 1.5"),
         ({"phi": [math.nan], "alpha": [0.1], "delta": [0.0]}, "between 0 and 1, got nan"),
-        ({"phi": [0.5], "alpha": [math.inf], "delta": [0.0]}, "alpha is finite"),
-        ({"phi": [0.5], "alpha": [0.1], "delta": [math.nan]}, "delta is finite"),
+        ({"phi": [0.5], "alpha": [math.inf], "delta": [0.0]}, "alpha must be a finite"),
+        ({"phi": [0.5], "alpha": [0.1], "delta": [math.nan]}, "delta must be a finite"),
     ],
 )
 @pytest.mark.parametrize("function", [adarank_certificate, adarank_printed])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwise.errors import RankwiseError
 from rankwise.guarantees import Adversary, play, separable_worst_pair, slam_loss
-from rankwise.guarantees.bounds.adversary import published
+from rankwise.guarantees.bounds.adversary import publish
 from rankwise.losses import SLAM
 from rankwise.measures import parse
 from tests.guarantees.perceptrons import Slam, WorstPair
@@ -93,7 +93,7 @@ def test_every_ranker_makes_every_mistake(number, documents, radius, gamma, forc
 
 @few
 @given(st.integers(2, 5), st.floats(0.1, 10), st.floats(0.15, 1.3), st.integers(0, 99))
-def test_whatever_is_published_the_rounds_stay_separable(documents, radius, share, seed):
+def test_whatever_is_publish_the_rounds_stay_separable(documents, radius, share, seed):
     """A ranker that guesses; the bound is about deterministic ones, and this one is, given its seed."""
     random = np.random.default_rng(seed)
 
@@ -123,7 +123,7 @@ def test_every_round_costs_half_of_ap_and_a_third_of_ndcg(number, documents):
     ap, ndcg = parse("AP"), parse("nDCG")
     for i in range(adversary.rounds):
         scores = np.asarray(ranker.predict(adversary.show(i)))
-        labels = adversary.answer(published(scores, documents))
+        labels = adversary.answer(publish(scores, documents))
         assert 1 - ap(scores, labels, ties="stable") >= 1 / 2
         assert 1 - ndcg(scores, labels, ties="stable") >= 1 - 1 / math.log2(3) - 1e-12
         assert ap(scores, labels, ties="pessimistic") <= ap(scores, labels, ties="stable")
@@ -241,10 +241,10 @@ def test_a_ranker_that_is_not_fitted_yet_publishes_the_documents_as_they_came():
 def test_rankings_and_scores_that_are_none_are_refused():
     adversary = Adversary(gamma=0.5)
     for order in ([0, 1], [0, 1, 1], [1, 2, 3]):
-        with pytest.raises(RankwiseError, match="an order of 3 documents"):
+        with pytest.raises(RankwiseError, match="a permutation of the 3 documents"):
             adversary.answer(order)
     for scores in ([1.0, 2.0], [1.0, 2.0, math.nan]):
         with pytest.raises(RankwiseError, match="one finite score per row"):
-            published(scores, 3)
-    with pytest.raises(RankwiseError, match="15 in all"):
+            publish(scores, 3)
+    with pytest.raises(RankwiseError, match=r"one answer per round \(15\)"):
         adversary.comparator([True])

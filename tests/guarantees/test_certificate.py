@@ -191,7 +191,7 @@ def test_losses_that_rounding_left_outside_are_clipped_under_readings_too():
 
 
 def test_weights_that_differ_are_refused_at_once():
-    with pytest.raises(RankwiseError, match="count equally"):
+    with pytest.raises(RankwiseError, match="equal query weights"):
         holdout_claims([0.1, 0.2], of="loss", unseen=UNSEEN, weight=[1.0, 2.0])
 
 

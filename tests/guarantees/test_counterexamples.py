@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from experiments.printed_bounds import printed_003
 from rankwise.guarantees import WeightFacts, quarter_step, slam_loss
-from rankwise.guarantees.bounds.adversary import published
+from rankwise.guarantees.bounds.adversary import publish
 from rankwise.losses import SLAM, MaxPair
 from tests.guarantees.perceptrons import Slam, WorstPair, classes, cumulative, is_mistake, query, weights_of
 from tests.strategies import judged_lists
@@ -30,7 +30,7 @@ WITNESS_2014 = [
 def rankings(ranker, rounds):
     shown = []
     for one in rounds:
-        shown.append(published(ranker.predict(one.X), len(one.y)).tolist())
+        shown.append(publish(ranker.predict(one.X), len(one.y)).tolist())
         ranker.partial_fit(one)
     return shown
 

@@ -321,7 +321,7 @@ def test_numbers_that_mean_nothing_are_refused_by_name(function, name, number):
 
 
 def test_what_a_bound_cannot_do_without_is_asked_for():
-    with pytest.raises(RankwiseError, match="depends on eta"):
+    with pytest.raises(RankwiseError, match="eta is required"):
         slam_loss(F=0.0, norm_u=1.0, radius=1.0, V=1.0)
     for wrong in ({}, {"m": 3, "k": 2}):
         with pytest.raises(RankwiseError, match=r"m for equation \(19\) or k for \(22\)"):

@@ -102,7 +102,7 @@ def test_a_sequence_is_stored_and_continued_to_the_bit(values, cut):
 
 
 def test_only_a_sequence_by_betting_is_stored():
-    with pytest.raises(RankwiseError, match="must have the method 'betting', got 'hoeffding'"):
+    with pytest.raises(RankwiseError, match="method='betting' can be stored, got 'hoeffding'"):
         ConfidenceSequence(method="hoeffding").to_dict()
 
 

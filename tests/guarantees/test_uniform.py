@@ -319,13 +319,13 @@ def test_what_is_unverified_is_the_smallest_only_for_those_who_ask():
     asked = smallest(smooth, largest, delta=0.05, unverified=True)
     assert asked.status == "unverified"
     assert asked.terms["delta_each"] == 0.025
-    with pytest.raises(RankwiseError, match="needs one that is verified"):
+    with pytest.raises(RankwiseError, match="requires at least one that is verified"):
         smallest(smooth, delta=0.05)
 
 
 def test_bounds_on_different_numbers_are_not_compared():
     known = {"G": 1.0, "W": 1.0, "radius": 1.0, "m": 2, "n": 10, "b": 1.0}
-    with pytest.raises(RankwiseError, match="bound the same number"):
+    with pytest.raises(RankwiseError, match="bounds on the same number"):
         smallest(
             lambda delta: linf_ball(risk=0.0, delta=delta, **known),
             lambda delta: linf_erm(delta=delta, **known),
@@ -335,7 +335,7 @@ def test_bounds_on_different_numbers_are_not_compared():
 
 def test_an_average_over_samples_is_never_compared_with_a_statement_about_one():
     known = {"G": 1.0, "W": 1.0, "radius": 1.0, "n": 100}
-    with pytest.raises(RankwiseError, match="bound the same number"):
+    with pytest.raises(RankwiseError, match="bounds on the same number"):
         smallest(
             lambda delta: linf_ball(risk=0.0, m=2, b=1.0, delta=delta, **known),
             lambda delta: rerm_best(**known),

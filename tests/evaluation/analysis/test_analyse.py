@@ -107,7 +107,7 @@ def test_too_many_labels_are_refused_with_a_way_out():
 
 def test_label_pairs_need_labels_scores_and_a_known_rule_for_ties():
     queries = Queries.from_arrays(np.zeros((2, 1)), [0, 1], group=[2])
-    with pytest.raises(RankwiseError, match="ties is 'expected'"):
+    with pytest.raises(RankwiseError, match="ties must be 'expected'"):
         label_pairs(queries, [0, 1], ties="random")
     with pytest.raises(DataError, match="no labels"):
         label_pairs(queries.with_labels(None), [0, 1])
@@ -194,5 +194,5 @@ def test_wrong_groups_are_refused_in_a_sentence(lists):
         by_group(lists, values, ["a", "b"])
     with pytest.raises(DataError, match="one number per query"):
         by_group(lists, values[:-1])
-    with pytest.raises(RankwiseError, match="bins is 1 or more"):
+    with pytest.raises(RankwiseError, match="bins must be at least 1"):
         by_group(lists, values, bins=0)

@@ -99,8 +99,8 @@ def test_the_best_round_of_the_validation_set_has_a_dot():
         ({"none": Table({"round": [], "train": []})}, ("train",), "without a history"),
         ({"one": HISTORY}, ("test",), "the history of 'one' has the columns round, train, validation, steps: expected"),
         ({}, ("train",), "rankers must be a dict from names .* got an empty one"),
-        ({"one": HISTORY}, "train", "parts names columns"),
-        ({"one": HISTORY}, (), "parts names columns"),
+        ({"one": HISTORY}, "train", "parts must name columns"),
+        ({"one": HISTORY}, (), "parts must name columns"),
     ],
 )
 def test_what_has_no_curve_is_refused_by_name(rankers, parts, words):
@@ -234,9 +234,9 @@ def test_the_histogram_names_what_is_counted():
 @pytest.mark.parametrize(
     ("by", "width", "words"),
     [
-        ("labels", None, "by is 'pairs', 'documents' or one whole number"),
+        ("labels", None, "by must be 'pairs', 'documents' or one integer"),
         ([1, 2], None, r"one non-negative integer per query, got int64 of shape \(2,\)"),
-        (np.full(60, -1), None, "one whole number from 0 on"),
+        (np.full(60, -1), None, "one non-negative integer"),
         (np.full(60, 0.5), None, "got float64"),
         ("pairs", 0, "width must be an integer of at least 1, got 0"),
     ],

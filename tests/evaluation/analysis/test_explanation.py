@@ -36,7 +36,7 @@ def test_contributions_add_up_to_the_difference_of_the_scores(name):
     model = fitted(registered()[name].examples()[0])
     scores = model.predict(QUERY)
     if name in ("NeuralRanker", "KernelPerceptron", "MappedRanker"):
-        with pytest.raises(RankwiseError, match=f"the score of {name} is no sum over features"):
+        with pytest.raises(RankwiseError, match=f"the score of {name} is not a sum over features"):
             rw.explain(model, QUERY, 0, 1)
         return
     found = rw.explain(model, QUERY, 0, 1)
@@ -91,7 +91,7 @@ def test_a_ranker_that_is_no_sum_raises_one_clear_error():
             return Ranker._contributions(self, X)
 
     model = Product().fit(LISTS)
-    with pytest.raises(RankwiseError, match=r"the score of Product is no sum over features.*permutation_importance"):
+    with pytest.raises(RankwiseError, match=r"the score of Product is not a sum over features.*permutation_importance"):
         rw.explain(model, QUERY, 0, 1)
 
 

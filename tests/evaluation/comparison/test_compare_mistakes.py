@@ -35,11 +35,11 @@ def refused(match, *args, **options):
 def test_rankers_that_are_none(lists):
     refused("at least one ranker", {}, lists)
     refused("names of rankers must be strings, got 3", {3: Ridge()}, lists)
-    refused("two rankers are called 'Ridge'", [Ridge(), Ridge(alpha=2)], lists)
+    refused("two rankers are named 'Ridge'", [Ridge(), Ridge(alpha=2)], lists)
     refused("got the class Ridge: pass Ridge", {"a": Ridge}, lists)
     refused("'a' is int", {"a": 3}, lists)
     refused("no ranker is called 'nonsense': a ranker must be a file, or one of AdaRank", {"a": "nonsense"}, lists)
-    refused("scores need a name", [np.zeros(3)], lists)
+    refused("scores require a name", [np.zeros(3)], lists)
 
 
 def test_names_that_nobody_has(lists):
@@ -47,19 +47,19 @@ def test_names_that_nobody_has(lists):
     refused("grids names 'b'", {"a": Never()}, lists, grids={"b": {}})
     refused("grid of 'a' names 'beta'", {"a": Ridge()}, lists, grids={"a": {"beta": [1]}})
     refused("expected a list", {"a": Ridge()}, lists, grids={"a": {"alpha": 1.0}})
-    refused("does not learn here", {"a": np.zeros(180)}, lists, grids={"a": {"alpha": [1.0]}})
+    refused("is not fitted in this comparison", {"a": np.zeros(180)}, lists, grids={"a": {"alpha": [1.0]}})
 
 
 def test_conventions_that_are_none(lists):
     refused("level", {"a": Never()}, lists, level=95)
     refused("'holm', 'bh' or 'none'", {"a": Never()}, lists, correction="bonferroni")
-    refused("test is 't'", {"a": Never(), "b": Never()}, lists, test="guess")
+    refused("test must be 't'", {"a": Never(), "b": Never()}, lists, test="guess")
     weighted = lists.with_weight(np.arange(30))
-    refused("counts every query once", {"a": Never(), "b": Never()}, weighted, test="sign")
+    refused("does not support query weights", {"a": Never(), "b": Never()}, weighted, test="sign")
     refused("ties", {"a": Never()}, lists, ties="guess")
-    refused("empty is one of", {"a": Never()}, lists, empty="guess")
+    refused("empty must be one of", {"a": Never()}, lists, empty="guess")
     refused("lightgbm cannot measure", {"a": Never()}, lists.with_labels(lists.y + 0.5), like="lightgbm")
-    refused("whole number", {"a": Never()}, lists, random_state=np.random.default_rng(0))
+    refused("random_state must be an integer", {"a": Never()}, lists, random_state=np.random.default_rng(0))
     refused("nonsense", {"a": Never()}, lists, "nonsense")
     refused("nonsense", {"a": Never()}, lists, choose_by="nonsense")
 
@@ -70,21 +70,21 @@ def test_scores_of_a_wrong_length(lists, tmp_path):
     refused("all folds together, which has 180", {"a": np.zeros(3)}, folds)
     refused("test part of fold 1, which has 60", {"a": [np.zeros(3)] * 3}, folds)
     (tmp_path / "short").write_text("1\n2\n")
-    refused("holds 2 scores for 180", {"a": tmp_path / "short"}, lists)
+    refused("\\(180\\), got 2", {"a": tmp_path / "short"}, lists)
     refused("NaN at row 0", {"a": np.full(180, np.nan)}, lists)
 
 
 def test_data_that_are_no_folds(lists):
     refused("1 .* or an integer of at least 3, got 2", {"a": Never()}, lists, folds=2)
     refused("30 queries are too few for 31", {"a": Never()}, lists, folds=31)
-    refused("folds of their own", {"a": Never()}, list(kfold(lists, 3)), folds=3)
+    refused("already divided into folds", {"a": Never()}, list(kfold(lists, 3)), folds=3)
     refused("at least one fold", {"a": Never()}, [])
     refused("got int", {"a": Never()}, 3)
-    refused("fold 1 is not", {"a": Never()}, [lists])
+    refused("fold 1 must be", {"a": Never()}, [lists])
     refused("no labels", {"a": Never()}, lists.with_labels(None))
     refused("no query in its train part", {"a": Never()}, [Fold(lists[:0], lists[:5], lists[5:])])
     narrow = lists.map_features(lambda X: X[:, :2])
-    refused("features in its train part", {"a": Never()}, [(narrow[:5], lists[5:])])
+    refused("must have the same features, got 2 in its train part", {"a": Never()}, [(narrow[:5], lists[5:])])
 
 
 def test_folds_that_share_lists(lists):

@@ -169,9 +169,9 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"level": 95}, "level is a confidence between 0 and 1"),
+        ({"level": 95}, "level must be a confidence level between 0 and 1"),
         ({"how": "jackknife"}, "how must be 'bootstrap' or 't', got 'jackknife'"),
-        ({"resamples": 0}, "resamples is 1 or more"),
+        ({"resamples": 0}, "resamples must be an integer of at least 1"),
         ({"weight": [1.0]}, "one number (a|per) query"),
         ({"weight": [-1.0, 1.0]}, "weights are finite and 0 or more"),
     ],

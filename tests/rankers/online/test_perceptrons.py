@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from experiments.printed_bounds import printed_003
 from rankwise.errors import RankwiseError
 from rankwise.guarantees import Adversary, play
-from rankwise.guarantees.bounds.adversary import published
+from rankwise.guarantees.bounds.adversary import publish
 from rankwise.guarantees.bounds.online import SEPARABLE
 from rankwise.losses import SLAM, MaxPair
 from rankwise.measures._base import parse
@@ -51,7 +51,7 @@ def as_queries(rounds):
 
 
 def followed(ranker, rounds, gradient, *, always=False, eta=lambda t: 1.0):
-    """Play round by round, and hold each one against its definition, given the scores that the ranker published."""
+    """Play round by round, and hold each one against its definition, given the scores that the ranker publish."""
     measure = ranker._measure()
     for t, (X, labels) in enumerate(rounds, 1):
         begun = t > 1
@@ -170,7 +170,7 @@ def shown(ranker, rounds):
     found = []
     for number, one in enumerate(rounds):
         scores = ranker.predict(one.X) if number else np.zeros(len(one.X))
-        found.append(published(scores, len(one.y)).tolist())
+        found.append(publish(scores, len(one.y)).tolist())
         ranker.partial_fit(one)
     return found
 
