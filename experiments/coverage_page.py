@@ -44,7 +44,7 @@ ABOUT = (
     ("Working sets", "best measure - measure on the training queries"),
     ("Smoothing", "distance of the smoothed measure, training queries"),
     ("Gap", "objective - its minimum"),
-    ("Regularised", "expected excess, on average over samples: see below"),
+    ("Regularized", "expected excess, on average over samples: see below"),
     ("Averaged", "expected excess, on average over samples: see below"),
 )
 PARTS = {

@@ -123,7 +123,7 @@ PRODUCTS = {"dot", "vdot", "inner", "matmul", "tensordot", "linalg", "lstsq", "c
 INSIDE = {
     "clicks/accounts.py",
     "exports/curves.py",
-    "exports/waves.py",
+    "exports/map_sums.py",
     "rankers/boosting/adarank.py",
     "rankers/boosting/frank.py",
     "rankers/certificate/claims.py",

@@ -158,7 +158,7 @@ def test_a_result_can_be_sent_to_another_process():
         ((LABELS, SCORES), {"group": SIZES, "ties": "random"}, "ties is one of"),
         ((LABELS, SCORES), {"group": SIZES, "empty": "two"}, "empty must be one of"),
         ((LABELS, SCORES), {"group": SIZES, "weight": [1, 2]}, "weight holds one number (a|per) query"),
-        ((Queries.from_arrays(np.zeros((6, 1)), group=SIZES), SCORES), {}, "have no labels"),
+        ((Queries.from_arrays(np.zeros((6, 1)), group=SIZES), SCORES), {}, "carry no labels"),
         ((Queries.from_arrays(np.zeros((6, 1)), LABELS, group=SIZES), SCORES), {"qid": LABELS}, "remove qid="),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_pipeline_of_a_scaler_and_a_ranker_is_one_model():
     namespace = {}
     exec(done.text, namespace)
     np.testing.assert_allclose([namespace["rankwise"](row) for row in raw.X.tolist()], pipeline.predict(raw), atol=1e-9)
-    with pytest.raises(RankwiseError, match="a Scaler and then a ranker"):
+    with pytest.raises(RankwiseError, match="must consist of a Scaler and a ranker"):
         export(make_pipeline(rw.Scaler(), rw.Scaler(), rw.RidgeRanker()), "python")
 
 
@@ -167,7 +167,7 @@ def test_ranklib_holds_a_constant_only_as_a_linear_regression():
     with pytest.raises(RankwiseError, match="cannot hold a shift in this form"):
         export(model, "ranklib", shift=1.0)
     for form in ("rankboost", "trees", "listnet"):
-        with pytest.raises(RankwiseError, match="form is"):
+        with pytest.raises(RankwiseError, match="form must be"):
             export(model, "ranklib", form=form)
 
 

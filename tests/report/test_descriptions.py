@@ -57,7 +57,7 @@ def test_tables_that_do_not_fit_are_refused(comparison, tmp_path):
         write_report(comparison, tmp_path / "r.html", queries={"nobody": "x"})
     lists = rw.make_lists(10, documents=4, features=2, random_state=0)
     bare = rw.Queries.from_arrays(lists.X, lists.y, group=[4] * 10)
-    with pytest.raises(DataError, match="these queries have none"):
+    with pytest.raises(DataError, match="requires queries with document ids"):
         write_report(rw.compare({"a": bare.X[:, 0]}, bare, "AP"), tmp_path / "r.html", documents={"nobody": "x"})
     assert list(tmp_path.iterdir()) == []
 

@@ -141,7 +141,7 @@ def test_real_values_many_labels_and_weights_have_a_report(tmp_path):
         compare({"a": rw.RidgeRanker(), "b": lists.X[:, 1]}, lists, "nDCG@5", folds=3, test="t"), tmp_path / "r"
     )
     text = (tmp_path / "r").read_text(encoding="utf-8")
-    assert "pairs of labels are counted for 32 different labels at most" in text
+    assert "pairs of labels are counted for at most 32 different labels" in text
     assert "weights" in "".join(Read(text).texts)
 
 

@@ -20,7 +20,6 @@ from rankwise.errors import DataError, RankwiseError
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.maps import LinearSum, formula_of_map
 from rankwise.exports.raw_thresholds import center_and_scale, on_raw_features, raw_thresholds
-from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.features.builder import FeatureBuilder
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
@@ -32,6 +31,7 @@ from rankwise.rankers.boosting.tree_checks import MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.fusion.normalizers import Fusion
+from rankwise.rankers.neural.network import Network
 from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
 Scaling = Scaler | Literal["none"] | None
@@ -191,6 +191,40 @@ class TreeSum:
             return [], self.constant
         own = self.linear.raw()
         return [(place, float(own.weight[place])) for place in own.used], self.constant + own.constant
+
+
+@dataclass(frozen=True)
+class NetworkSum:
+    """s(x) = constant + the score of a network, on raw features.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the features.
+    network : Network
+        The network, with a standardization of raw features.
+    constant : float
+        The constant.
+    missing : {"error", "zero", "min"}
+        How the ranker treats missing values.
+    """
+
+    names: tuple[str, ...]
+    network: Network
+    constant: float = 0.0
+    missing: checks.Missing = "error"
+
+    @classmethod
+    def of(
+        cls, network: Network, names: tuple[str, ...], missing: checks.Missing = "error", scaler: Scaler | None = None
+    ) -> "NetworkSum":
+        """The formula of a network that sees raw features, or the features that a scaler makes."""
+        if scaler is not None:
+            # a feature that did not vary has no weight in the network
+            _, center, scale = center_and_scale(scaler)
+            # ((x - c) / s - C) / S = (x - (c + s C)) / (s S)
+            network = replace(network, center=center + scale * network.center, scale=scale * network.scale)
+        return cls(names, network, missing=missing)
 
 
 @dataclass(frozen=True)

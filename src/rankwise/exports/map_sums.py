@@ -1,10 +1,11 @@
 """What linear weights on a map compute, and how every such formula is written: for ONNX, in Python and in C.
 
-A map has no file in an engine, so its formula is written with the weights folded in: :class:`~.waves.FourierSum`,
-:class:`~.kernel_sums.KernelSum`, :class:`~.products.ProductSum` and :class:`~.curves.CurveSum`. ONNX computes them in
-float64 from features of float32: weights on landmarks of a kernel are large and cancel.
+A map has no file in an engine, so its formula is written with the weights folded in: :class:`FourierSum`,
+:class:`KernelSum`, :class:`ProductSum` and :class:`~.curves.CurveSum`. ONNX computes them in float64 from features of
+float32: weights on landmarks of a kernel are large and cancel.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from numpy.typing import NDArray
 
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
+
+_NUMBER = r"[-+.e0-9]+"
+# The call of the kernel in C: its name, gamma, coef0 and degree.
+_CALL = re.compile(rf"(exp|pow|tanh)\(-?({_NUMBER}) \* t(?: \+ ({_NUMBER}))?(?:, ({_NUMBER}))?\)")
 
 
 def rows_of(values: Sequence[float] | NDArray[Any]) -> str:
@@ -181,3 +186,314 @@ def c_standardized(called: str, width: int, value: str) -> list[str]:
         f"    z[i] = ({value} - {called}_center[i]) / {called}_scale[i];",
         "}",
     ]
+
+
+# ------------------------------------------------------------------------------------------- cosines and sines
+
+
+@dataclass(frozen=True)
+class FourierSum(MapSum):
+    """s(x) = constant + sum_j cosine_j cos(w_j . x) + sine_j sin(w_j . x), with the frequencies w.
+
+    Attributes
+    ----------
+    frequencies : ndarray, shape (n_frequencies, n_features)
+        The frequencies.
+    cosine : ndarray
+        The weights of the cosines.
+    sine : ndarray
+        The weights of the sines.
+    """
+
+    frequencies: Vector
+    cosine: Vector
+    sine: Vector
+
+    about = "a sum of cosines and sines"
+    functions = ("cos", "sin")
+    mark = "frequency"
+
+    @classmethod
+    def of(cls, frequencies: Vector, cosine: Vector, sine: Vector, center: Vector, scale: Vector, **rest: Any) -> Any:
+        """The formula on raw features of waves on (x - center) / scale."""
+        raw = frequencies / scale
+        # cos(t - p) = cos t cos p + sin t sin p and sin(t - p) = sin t cos p - cos t sin p
+        phase = raw @ center
+        turned = (
+            cosine * np.cos(phase) - sine * np.sin(phase),
+            cosine * np.sin(phase) + sine * np.cos(phase),
+        )
+        return cls(frequencies=raw, cosine=turned[0], sine=turned[1], **rest)
+
+    def onnx(self, graph: ExactGraph) -> str:
+        """Cosines and sines of the angles X W', and then their products with the weights."""
+        angle = graph.node("MatMul", graph.features(), graph.constant(self.frequencies.T))
+        # cos t = sin(t + pi / 2): ONNX Runtime has long had Sin in double precision, and Cos only lately
+        turned = graph.node("Add", angle, graph.constant(np.pi / 2))
+        waves = graph.node("Concat", graph.node("Sin", turned), graph.node("Sin", angle), axis=1)
+        weights = np.concatenate([self.cosine, self.sine])[:, None]
+        return graph.node("MatMul", waves, graph.constant(weights))
+
+    def python(self, value: str) -> tuple[str, list[str]]:
+        """(tables, body) of the module in Python."""
+        waves = zip(self.cosine.tolist(), self.sine.tolist(), self.frequencies.tolist(), strict=True)
+        rows = "".join(f"    ({a!r}, {b!r}, {tuple(w)!r}),\n" for a, b, w in waves)
+        body = [
+            f"s = {self.constant!r}",
+            "for a, b, frequencies in _WAVES:",
+            "    t = 0.0",
+            "    for w, v in zip(frequencies, x):",
+            f"        t += w * ({value})",
+            "    s += a * cos(t) + b * sin(t)",
+            "return s",
+        ]
+        return f"_WAVES = (  # weight of the cosine, weight of the sine, frequencies\n{rows})\n", body
+
+    def c(self, called: str, value: str) -> tuple[str, list[str]]:
+        """(tables, body) of the function in C."""
+        tables = c_table(called, "frequency", self.frequencies)
+        tables += c_table(called, "cosine", self.cosine) + c_table(called, "sine", self.sine)
+        body = [
+            f"double s = {self.constant!r};",
+            f"const double *w = {called}_frequency;",
+            "int i, j;",
+            f"for (j = 0; j < {len(self.cosine)}; j++) {{",
+            "    double t = 0.0;",
+            f"    for (i = 0; i < {len(self.names)}; i++) {{",
+            "        double v = x[i];",
+            f"        t += *w++ * {value};",
+            "    }",
+            f"    s += {called}_cosine[j] * cos(t) + {called}_sine[j] * sin(t);",
+            "}",
+            "return s;",
+        ]
+        return tables, body
+
+    @classmethod
+    def c_scores(cls, tables: CTables, X: Vector) -> Vector:
+        """The scores of the function in C."""
+        cosine, sine = tables["cosine"], tables["sine"]
+        frequencies = tables["frequency"].reshape(len(cosine), -1)
+        total = np.zeros(len(X))
+        for a, b, w in zip(cosine, sine, frequencies, strict=True):
+            angle = np.zeros(len(X))
+            for place, one in enumerate(w):
+                angle += one * X[:, place]
+            total += a * np.cos(angle) + b * np.sin(angle)
+        return total
+
+
+# ------------------------------------------------------------------------------------------- kernels
+
+
+@dataclass(frozen=True)
+class KernelSum(MapSum):
+    """s(x) = constant + sum_i weight_i k(z, landmark_i), with z = (x - center) / scale.
+
+    Attributes
+    ----------
+    landmarks : ndarray, shape (n_landmarks, n_features)
+        The landmarks.
+    weight : ndarray
+        The weights.
+    kernel : {"rbf", "poly", "sigmoid"}
+        exp(-gamma norm(z - p)^2), (gamma z . p + coef0)^degree, or tanh(gamma z . p + coef0).
+    gamma : float
+        The width of the kernel.
+    degree : int
+        The degree of "poly".
+    coef0 : float
+        The constant of "poly" and "sigmoid".
+    center : ndarray
+        What is subtracted from each feature.
+    scale : ndarray
+        What each feature is divided by.
+    """
+
+    landmarks: Vector
+    weight: Vector
+    kernel: str
+    gamma: float
+    degree: int
+    coef0: float
+    center: Vector
+    scale: Vector
+
+    about = "a sum of kernels"
+    functions = ("exp", "tanh")
+    mark = "landmark"
+
+    def onnx(self, graph: ExactGraph) -> str:
+        """The matrix of the kernel between documents and landmarks, and then its product with the weights."""
+        z = graph.standardize(self.center, self.scale)
+        products = graph.node("MatMul", z, graph.constant(self.landmarks.T))
+        if self.kernel == "rbf":
+            squares = graph.add(graph.node("Mul", z, z))
+            twice = graph.node("Mul", products, graph.constant([-2.0]))
+            own = graph.constant(np.square(self.landmarks).sum(axis=1))
+            distance = graph.node("Relu", graph.node("Add", graph.node("Add", twice, squares), own))
+            kernel = graph.node("Exp", graph.node("Mul", distance, graph.constant([-self.gamma])))
+        else:
+            inside = graph.node("Mul", products, graph.constant([self.gamma]))
+            inside = graph.node("Add", inside, graph.constant([self.coef0]))
+            power = graph.constant([float(self.degree)])
+            kernel = graph.node("Pow", inside, power) if self.kernel == "poly" else graph.node("Tanh", inside)
+        return graph.node("MatMul", kernel, graph.constant(self.weight[:, None]))
+
+    def python(self, value: str) -> tuple[str, list[str]]:
+        """(tables, body) of the module in Python."""
+        rows = "".join(
+            f"    ({w!r}, {tuple(p)!r}),\n" for w, p in zip(self.weight.tolist(), self.landmarks.tolist(), strict=True)
+        )
+        step, last = {
+            "rbf": ("(v - p) * (v - p)", f"exp(-{self.gamma!r} * t)"),
+            "poly": ("v * p", f"({self.gamma!r} * t + {self.coef0!r}) ** {self.degree}"),
+            "sigmoid": ("v * p", f"tanh({self.gamma!r} * t + {self.coef0!r})"),
+        }[self.kernel]
+        body = [
+            f"s = {self.constant!r}",
+            PYTHON_STANDARDIZED.format(value=value),
+            "for w, landmark in _LANDMARKS:",
+            "    t = 0.0",
+            "    for v, p in zip(z, landmark):",
+            f"        t += {step}",
+            f"    s += w * {last}",
+            "return s",
+        ]
+        tables = python_table("_CENTER", self.center) + python_table("_SCALE", self.scale)
+        return f"{tables}_LANDMARKS = (  # weight, landmark\n{rows})\n", body
+
+    def c(self, called: str, value: str) -> tuple[str, list[str]]:
+        """(tables, body) of the function in C."""
+        parts = {"center": self.center, "scale": self.scale, "landmark": self.landmarks, "weight": self.weight}
+        tables = "".join(c_table(called, name, values) for name, values in parts.items())
+        step, last = {
+            "rbf": ("(z[i] - *p) * (z[i] - *p)", f"exp(-{self.gamma!r} * t)"),
+            "poly": ("z[i] * *p", f"pow({self.gamma!r} * t + {self.coef0!r}, {float(self.degree)!r})"),
+            "sigmoid": ("z[i] * *p", f"tanh({self.gamma!r} * t + {self.coef0!r})"),
+        }[self.kernel]
+        width = len(self.names)
+        body = [
+            f"double s = {self.constant!r};",
+            f"double z[{width}];",
+            f"const double *p = {called}_landmark;",
+            "int i, j;",
+            *c_standardized(called, width, value),
+            f"for (j = 0; j < {len(self.weight)}; j++) {{",
+            "    double t = 0.0;",
+            f"    for (i = 0; i < {width}; i++, p++) t += {step};",
+            f"    s += {called}_weight[j] * {last};",
+            "}",
+            "return s;",
+        ]
+        return tables, body
+
+    @classmethod
+    def c_scores(cls, tables: CTables, X: Vector) -> Vector:
+        """The scores of the function in C."""
+        weight = tables["weight"]
+        called, *numbers = _CALL.findall(tables.text)[0]
+        gamma, coef0, degree = (float(number or 0) for number in numbers)
+        landmarks = tables["landmark"].reshape(len(weight), -1)
+        z, total = (X - tables["center"]) / tables["scale"], np.zeros(len(X))
+        for one, landmark in zip(weight, landmarks, strict=True):
+            t = np.zeros(len(X))
+            for place, p in enumerate(landmark):
+                t += np.square(z[:, place] - p) if called == "exp" else z[:, place] * p
+            inside = gamma * t + coef0
+            total += one * {"exp": np.exp(-inside), "pow": inside ** int(degree), "tanh": np.tanh(inside)}[called]
+        return total
+
+
+# ------------------------------------------------------------------------------------------- products of features
+
+
+@dataclass(frozen=True)
+class ProductSum(MapSum):
+    """s(x) = constant + sum_t weight_t product of z_j for the features j of t, with z = (x - center) / scale.
+
+    Attributes
+    ----------
+    weight : ndarray
+        The weights.
+    places : ndarray of int64, shape (n_products, degree)
+        The features of every product; the number of features stands for 1.
+    center : ndarray
+        What is subtracted from each feature.
+    scale : ndarray
+        What each feature is divided by.
+    """
+
+    weight: Vector
+    places: NDArray[np.int64]
+    center: Vector
+    scale: Vector
+
+    about = "a sum of products of features"
+    mark = "place"
+
+    def onnx(self, graph: ExactGraph) -> str:
+        """The features of every product by Gather, their products, and then those with the weights."""
+        z = graph.standardize(self.center, self.scale)
+        pads = graph.constant([0, 0, 0, 1], "INT64")
+        z = graph.node("Pad", z, pads, graph.constant(1.0))
+        factors = [graph.node("Gather", z, graph.constant(column, "INT64"), axis=1) for column in self.places.T]
+        total = factors[0]
+        for factor in factors[1:]:
+            total = graph.node("Mul", total, factor)
+        return graph.node("MatMul", total, graph.constant(self.weight[:, None]))
+
+    def python(self, value: str) -> tuple[str, list[str]]:
+        """(tables, body) of the module in Python."""
+        width = len(self.names)
+        rows = "".join(
+            f"    ({w!r}, {tuple(place for place in places if place < width)!r}),\n"
+            for w, places in zip(self.weight.tolist(), self.places.tolist(), strict=True)
+        )
+        body = [
+            f"s = {self.constant!r}",
+            PYTHON_STANDARDIZED.format(value=value),
+            "for t, places in _PRODUCTS:",
+            "    for place in places:",
+            "        t *= z[place]",
+            "    s += t",
+            "return s",
+        ]
+        tables = python_table("_CENTER", self.center) + python_table("_SCALE", self.scale)
+        return f"{tables}_PRODUCTS = (  # weight, features\n{rows})\n", body
+
+    def c(self, called: str, value: str) -> tuple[str, list[str]]:
+        """(tables, body) of the function in C."""
+        width, (count, degree) = len(self.names), self.places.shape
+        parts = {"center": self.center, "scale": self.scale, "weight": self.weight}
+        tables = "".join(c_table(called, name, values) for name, values in parts.items())
+        tables += c_table(called, "place", self.places, "int")
+        body = [
+            f"double s = {self.constant!r};",
+            f"double z[{width + 1}];",
+            f"const int *place = {called}_place;",
+            "int i, j;",
+            *c_standardized(called, width, value),
+            f"z[{width}] = 1.0;",
+            f"for (j = 0; j < {count}; j++) {{",
+            f"    double t = {called}_weight[j];",
+            f"    for (i = 0; i < {degree}; i++) t *= z[*place++];",
+            "    s += t;",
+            "}",
+            "return s;",
+        ]
+        return tables, body
+
+    @classmethod
+    def c_scores(cls, tables: CTables, X: Vector) -> Vector:
+        """The scores of the function in C."""
+        weight = tables["weight"]
+        places = tables.whole("place").reshape(len(weight), -1)
+        z = np.column_stack([(X - tables["center"]) / tables["scale"], np.ones(len(X))])
+        total = np.zeros(len(X))
+        for one, own in zip(weight, places, strict=True):
+            t = np.full(len(X), one)
+            for place in own:
+                t *= z[:, place]
+            total += t
+        return total

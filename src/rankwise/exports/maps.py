@@ -12,11 +12,8 @@ from rankwise._kernels import mercer
 from rankwise._kernels.blas import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scale_pieces, spline_curves
-from rankwise.exports.kernel_sums import KernelSum
-from rankwise.exports.map_sums import MapSum
-from rankwise.exports.products import ProductSum
+from rankwise.exports.map_sums import FourierSum, KernelSum, MapSum, ProductSum
 from rankwise.exports.raw_thresholds import center_and_scale
-from rankwise.exports.waves import FourierSum
 from rankwise.features.kernel_maps import FourierFeatures, KernelPCAMap
 from rankwise.measures._base import Vector
 from rankwise.queries.scaling import Scaler

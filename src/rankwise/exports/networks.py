@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from rankwise.exports import single
+from rankwise.exports.formula import NetworkSum
 from rankwise.exports.map_sums import rows_of, table_of
-from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.measures._base import Vector
 
 

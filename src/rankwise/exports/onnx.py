@@ -15,11 +15,10 @@ from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
-from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.formula import Formula, NetworkSum, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import ExactGraph, MapSum
 from rankwise.exports.networks import onnx_nodes
 from rankwise.exports.single import refuse_rules, single_trees
-from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.exports.tree_nodes import Leaf, Node, nest
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats

@@ -26,14 +26,10 @@ from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures
 from rankwise.exports.columns_source import c_columns, c_features, python_columns
 from rankwise.exports.curves import CurveSum
-from rankwise.exports.formula import Formula, TreeSum, WeightedSum
-from rankwise.exports.kernel_sums import KernelSum
-from rankwise.exports.map_sums import CTables, MapSum, rows_of, table_of
+from rankwise.exports.formula import Formula, NetworkSum, TreeSum, WeightedSum
+from rankwise.exports.map_sums import CTables, FourierSum, KernelSum, MapSum, ProductSum, rows_of, table_of
 from rankwise.exports.networks import c_network, python_network, score_c_network
-from rankwise.exports.products import ProductSum
-from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.exports.tree_nodes import categories_of
-from rankwise.exports.waves import FourierSum
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 

@@ -72,7 +72,7 @@ class SQL(Target):
             score = _sum(self._weights(formula.raw(), features))
         else:
             score = _sum(self._steps(formula, features))
-        select = f"SELECT *,\n{score}\n  AS {self._quoted(called)}\nFROM {self._quoted(self.table)}\n"
+        select = f"SELECT *,\n{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
         null = f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it"
         if isinstance(formula, TreeSum) and formula.missing != "zero" and formula.decides_missing:
@@ -91,14 +91,14 @@ class SQL(Target):
         rows = X.tolist() if raw else np.asarray(X, dtype=np.float64).tolist()
         texts = {place for place, one in enumerate(rows[0]) if isinstance(one, str)} if raw else set()
         columns = ", ".join(
-            f"{self._quoted(name)} {'TEXT' if place in texts else 'REAL'}" for place, name in enumerate(names)
+            f"{self._quote(name)} {'TEXT' if place in texts else 'REAL'}" for place, name in enumerate(names)
         )
         values = ", ".join("?" * len(names))
         base = sqlite3.connect(":memory:")
         try:
-            base.execute(f"CREATE TABLE {self._quoted(self.table)} ({columns})")
+            base.execute(f"CREATE TABLE {self._quote(self.table)} ({columns})")
             base.create_function("LN", 1, _ln, deterministic=True)  # SQLite may be built without it
-            base.executemany(f"INSERT INTO {self._quoted(self.table)} VALUES ({values})", rows)
+            base.executemany(f"INSERT INTO {self._quote(self.table)} VALUES ({values})", rows)
             found = [row[-1] for row in base.execute(str(files["score.sql"]))]
         except sqlite3.Error as error:  # names that differ by case alone, more columns than it takes
             raise RankwiseError(f"SQLite cannot run the expression on the sample: {error}") from error

@@ -11,10 +11,9 @@ import numpy as np
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
-from rankwise.exports.formula import Formula, FusionFormula, Scaling, formula_of, open_model
+from rankwise.exports.formula import Formula, FusionFormula, NetworkSum, Scaling, formula_of, open_model
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.parity import parity_of
-from rankwise.exports.smooth_sums import NetworkSum
 from rankwise.features.table import as_table
 from rankwise.measures._base import Vector
 from rankwise.queries.queries import Queries

@@ -51,7 +51,7 @@ def as_queries(rounds):
 
 
 def followed(ranker, rounds, gradient, *, always=False, eta=lambda t: 1.0):
-    """Play round by round, and hold each one against its definition, given the scores that the ranker publish."""
+    """Play round by round, and hold each one against its definition, given the scores that the ranker published."""
     measure = ranker._measure()
     for t, (X, labels) in enumerate(rounds, 1):
         begun = t > 1
