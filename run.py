@@ -300,8 +300,8 @@ def demo(environment: Environment, arguments: list[str]) -> int:
 # pass through the compiled loop that calls it: Python reports it as unraisable, and pytest has to fail on that.
 CHECKED_TESTS = ["kernels", "measures", "losses", "solvers", "data", "rankers"]
 CHECKED_OPTIONS = ["-W", "error::pytest.PytestUnraisableExceptionWarning"]
-# Facts, files and Ctrl-C take long, on kernels that the others have run. A pack, whose code has no checks, is not used.
-UNCHECKED_TESTS = ["losses/test_every_fact.py", "kernels/test_pack.py"]
+# Facts, files and Ctrl-C take long, on kernels that the others have run.
+UNCHECKED_TESTS = ["losses/test_every_fact.py"]
 UNCHECKED_TESTS += [
     f"rankers/{name}.py" for name in ("test_saved", "certificate/test_certificates", "test_interrupted")
 ]
@@ -398,7 +398,7 @@ def lint(environment: Environment, arguments: list[str]) -> int:
 
 
 def docs(environment: Environment, arguments: list[str]) -> int:
-    """build the documentation into build/docs; --write fills in measured numbers, --check verifies pages and examples"""
+    """build the documentation into build/docs; --write fills in measured numbers, --check checks pages and examples"""
     if arguments == ["--write"]:
         return environment.run("python", "-m", "experiments.written", "--write", cwd=ROOT)
     if arguments == ["--check"]:

@@ -3,8 +3,21 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 
-# For suites over dozens of instances: a fifth of the usual number of examples each.
-few = settings(max_examples=settings().max_examples // 5)
+# A thorough run chooses its profile before the files of tests are imported.
+THOROUGH = settings().max_examples >= 1_000
+# For suites over dozens of instances: a quarter of the usual number of examples each.
+few = settings(max_examples=settings().max_examples // 4)
+
+
+def at_length(count: int, share: int = 10) -> int:
+    """How often to repeat something: so many times in a thorough run, a share of that in a normal one."""
+    return count if THOROUGH else count // share
+
+
+def ends(*values: object) -> tuple[object, ...]:
+    """All values in a thorough run, the first and the last in a normal one."""
+    return values if THOROUGH else (values[0], values[-1])
+
 
 # Few distinct values, so that ties are the rule; both zeros, because -0.0 == 0.0 is a tie.
 tied_scores = st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0])

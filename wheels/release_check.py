@@ -269,7 +269,7 @@ class Fresh:
 
     def tests(self, *arguments: Any) -> None:
         """Run the tests of the checkout on what is installed; they take long, and show what they do."""
-        options = ["-q", "-p", "tests.heartbeat", "--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
+        options = ["-q", "--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
         words = [str(word) for word in (self.python, "-m", "pytest", *options, *arguments)]
         variables = {**self.variables, "PYTHONDONTWRITEBYTECODE": ""}  # they start many interpreters
         if subprocess.run(words, cwd=ROOT, env=variables, check=False).returncode:

@@ -8,9 +8,12 @@ from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures import NDCG, parse
 from rankwise.queries.queries import Queries
 from tests.oracles import tools
+from tests.strategies import at_length
+
+MANY = at_length(120, 3)
 
 
-def lists(count=120, *, grades=4, ties=True, smallest=1, seed=0):
+def lists(count=MANY, *, grades=4, ties=True, smallest=1, seed=0):
     """Random lists: ties in most, one document in some, nothing relevant in some, everything relevant in some."""
     rng = np.random.default_rng(seed)
     for number in range(count):

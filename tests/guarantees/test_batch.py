@@ -21,9 +21,9 @@ from rankwise.guarantees.bounds.batch import (
     rerm_in_ball_lambda,
 )
 from tests.guarantees.few_lists import H1, RADIUS, FewLists, G
-from tests.strategies import few
+from tests.strategies import at_length, few
 
-REPETITIONS = 2_000
+REPETITIONS = at_length(2_000, 4)
 constants = st.floats(0.01, 100)
 # lists, documents, features
 WORLDS = [(3, 2, 2), (5, 6, 3), pytest.param((12, 20, 6), marks=pytest.mark.thorough)]

@@ -16,6 +16,7 @@ from rankwise.guarantees.certificate import Certificate, Claim, certificate_of, 
 from rankwise.guarantees.holdout.intervals import mean_interval
 from rankwise.guarantees.holdout.readings import Readings
 from tests.guarantees import coin_lists
+from tests.strategies import at_length
 
 UNSEEN = Precondition("nobody learned from these lists", True)
 
@@ -197,7 +198,7 @@ def test_weights_that_differ_are_refused_at_once():
 
 # ------------------------------------------------------------------------------------------- how often it is wrong
 
-REPETITIONS = 2000
+REPETITIONS = at_length(2_000, 4)
 
 
 def held_out(losses, method):

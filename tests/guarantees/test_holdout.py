@@ -22,9 +22,10 @@ from tests.guarantees.gamblers import (
     refuted_on_the_way,
     sizes_by_hand,
 )
+from tests.strategies import at_length
 
 METHODS = ("hoeffding", "empirical bernstein", "betting")
-REPETITIONS = 2_000
+REPETITIONS = at_length(2_000, 4)
 # name -> (true mean, how to draw): measures near 0, near 1, in between, and with lumps at both ends
 WORLDS = {
     "near 0": (1 / 21, lambda random, shape: random.beta(0.5, 10, shape)),

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from rankwise.errors import RankwiseError
 from rankwise.guarantees.holdout.intervals import mean_interval
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence, confidence_sequence
+from tests.strategies import at_length
 
 METHODS = ("hoeffding", "empirical bernstein", "betting")
-REPETITIONS = 2_000
+REPETITIONS = at_length(2_000, 4)
 
 # name -> (true mean, a multiple of 1/20 for coarse grids; how to draw)
 WORLDS = {

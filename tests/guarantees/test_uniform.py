@@ -35,8 +35,9 @@ from tests.guarantees.coin_lists import (
     steepest,
     true_risk,
 )
+from tests.strategies import at_length
 
-REPETITIONS = 2_000
+REPETITIONS = at_length(2_000, 4)
 SHAPES = [(20, 2, 40), (100, 2, 400), (100, 50, 400), (400, 5, 100)]  # n, m, lists in all
 DELTAS = (0.01, 0.1, 0.5)
 

@@ -13,7 +13,7 @@ from rankwise.errors import RankwiseError
 from rankwise.losses import registered
 from tests.losses.lists import all_lists, curvature_on_lists, missed, on_lists
 from tests.losses.search import highest
-from tests.strategies import few, judged_lists
+from tests.strategies import ends, few, judged_lists
 
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()]
 over_all_losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -51,7 +51,7 @@ def spread_lists(m, many, rng):
 
 
 @over_all_losses
-@pytest.mark.parametrize("m", [2, 4, 7])
+@pytest.mark.parametrize("m", ends(2, 4, 7))
 def test_the_gradient_is_the_slope_away_from_ties(loss, m):
     """Between both difference quotients where a loss is convex, so that no kink can spoil it; elsewhere their mean."""
     scores, labels = spread_lists(m, 40, np.random.default_rng(m))
@@ -66,7 +66,7 @@ def test_the_gradient_is_the_slope_away_from_ties(loss, m):
 
 
 @over_all_losses
-@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("m", ends(2, 3, 5))
 def test_the_gradient_is_the_slope_at_ties_too_where_a_loss_is_smooth(loss, m):
     if loss.smooth:
         rng = np.random.default_rng(m)
@@ -79,7 +79,7 @@ def test_the_gradient_is_the_slope_at_ties_too_where_a_loss_is_smooth(loss, m):
 
 
 @over_all_losses
-@pytest.mark.parametrize("m", [1, 2, 4, 7])
+@pytest.mark.parametrize("m", ends(1, 2, 4, 7))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_curvature_is_the_slope_of_the_gradient(loss, m, weighted):
     if loss.curvature is None or (weighted and not loss.document_weights):
@@ -162,14 +162,14 @@ def test_declared_constants_are_never_exceeded(loss, case):
 
 
 @over_all_losses
-@pytest.mark.parametrize("m", [2, 3, 5, 9])
+@pytest.mark.parametrize("m", ends(2, 3, 5, 9))
 def test_no_search_finds_a_steeper_list_than_declared(loss, m):
     steepest = highest(lambda s, y: np.abs(on_lists(loss, s, y)[1]).sum(axis=1), m)
     assert steepest[0] <= loss.lipschitz_l1(m) * (1 + 1e-12), steepest
 
 
 @over_all_losses
-@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("m", ends(2, 3, 5))
 def test_no_search_finds_a_gradient_that_turns_faster_than_declared(loss, m):
     step = 1e-4
 
@@ -233,7 +233,7 @@ def assert_bounds(loss, scores, labels):
 
 
 @over_all_bounds
-@pytest.mark.parametrize("m", [2, 3, 4])
+@pytest.mark.parametrize("m", ends(2, 3, 4))
 def test_every_bound_holds_on_every_weak_order_of_every_short_list(loss, m):
     """Ties count against the ranker; gaps of 1e-300 are gaps, and at gaps of 1 hinges let go."""
     scores, labels = all_lists(m, 4)
@@ -257,7 +257,7 @@ def test_every_bound_holds_on_longer_lists(loss, judged):
 
 
 @over_all_bounds
-@pytest.mark.parametrize("m", [3, 6, 11])
+@pytest.mark.parametrize("m", ends(3, 6, 11))
 def test_no_search_gets_below_a_bound(loss, m):
     def short(scores, labels):
         return missed(loss.upper_bounds, scores, labels) - on_lists(loss, scores, labels)[0]

@@ -15,7 +15,7 @@ from rankwise.losses import registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 from tests.losses.lists import on_lists
 from tests.oracles.losses import DEFINITIONS, plain
-from tests.strategies import few, judged_lists
+from tests.strategies import ends, few, judged_lists
 
 LOSSES = [loss for kind in registered().values() for loss in kind.examples()]
 over_all_losses = pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -54,7 +54,7 @@ def test_fast_equals_plain_on_huge_scores_and_on_gaps_that_almost_vanish(loss, s
 
 
 @over_all_losses
-@pytest.mark.parametrize("scale", [1e3, 1e-300, 1e150])
+@pytest.mark.parametrize("scale", ends(1e3, 1e-300, 1e150))
 def test_huge_and_tiny_scores_stay_numbers(loss, scale):
     """Where a square cannot be represented the loss is infinite, and never a NaN."""
     rng = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def test_huge_and_tiny_scores_stay_numbers(loss, scale):
 
 
 @over_all_losses
-@pytest.mark.parametrize("m", [2, 3, 7])
+@pytest.mark.parametrize("m", ends(2, 3, 7))
 def test_neither_a_constant_nor_the_order_of_documents_matters(loss, m):
     rng = np.random.default_rng(m)
     scores, labels = rng.normal(size=(200, m)), rng.integers(0, 4, (200, m)).astype(float)

@@ -24,7 +24,7 @@ from tests.rankers.certificate.test_certificates import (
     lists,
     named,
     over,
-    over_all_rankers,
+    over_every_kind_of_ranker,
 )
 from tests.rankers.test_saved import rewritten
 
@@ -91,7 +91,7 @@ def rows_of(certificate):
     return [row.to_dict() for row in certificate.rows], certificate.headline and certificate.headline.to_dict()
 
 
-@over_all_rankers
+@over_every_kind_of_ranker
 def test_d3_no_parameter_that_is_changed_after_fit_changes_a_row(ranker, tmp_path):
     model = fitted(ranker)
     before = rows_of(model.certificate(TRAIN, UNSEEN, **KNOWN))
@@ -114,7 +114,7 @@ def saved(model, folder):
     return rw.load(folder / "model.rankwise")
 
 
-@over_all_rankers
+@over_every_kind_of_ranker
 def test_d3_parameters_that_are_written_into_change_nothing_either(ranker):
     """Lists and arrays are parameters too, and whoever gave them may go on writing into them."""
     begin = np.linspace(0.1, 1, TRAIN.n_features)
@@ -134,7 +134,7 @@ def test_d3_parameters_that_are_written_into_change_nothing_either(ranker):
     assert {key: after[key] for key in ("rows", "headline")} == {key: before[key] for key in ("rows", "headline")}
 
 
-@over_all_rankers
+@over_every_kind_of_ranker
 def test_weights_that_were_changed_after_fit_leave_only_what_does_not_rest_on_the_fit(ranker, tmp_path):
     model = copy.deepcopy(fitted(ranker))
     if not hasattr(model, "coef_") or not model.learns:
@@ -146,7 +146,7 @@ def test_weights_that_were_changed_after_fit_leave_only_what_does_not_rest_on_th
         assert not [*named(found, "Regularised"), *named(found, "Averaged gradient descent")]
 
 
-@over_all_rankers
+@over_every_kind_of_ranker
 @pytest.mark.parametrize("change", ["order", "weights", "labels", "features", "one less", "twice"])
 def test_other_training_queries_never_make_a_row_that_rests_on_them_stronger(ranker, change):
     random = np.random.default_rng(0)
@@ -356,7 +356,7 @@ def test_r8_a_ranker_that_was_tampered_with_gives_rows_or_a_clear_error(ranker, 
         assert all(math.isfinite(row.value) or row.vacuous for row in found.rows)
 
 
-@over_all_rankers
+@over_every_kind_of_ranker
 def test_a_file_of_an_older_version_marks_what_rests_on_the_fit_as_assumed(ranker, tmp_path):
     path = tmp_path / "model.rankwise"
     fitted(ranker).save(path)

@@ -15,7 +15,8 @@ from rankwise.rankers.auto.candidates import Boosted, Linear
 from rankwise.rankers.online import learner
 from rankwise.rankers.smooth import annealing
 from rankwise.solvers.batch.risk import BundleRisk
-from tests.rankers.test_every_ranker import learned, lists, over_all_rankers
+from tests.rankers.test_every_ranker import learned, lists, over_every_kind_of_ranker
+from tests.strategies import THOROUGH
 
 FOLDERS = tuple(str(Path(rankwise.__file__).parent / folder) for folder in ("rankers", "solvers"))
 SHARED = str(Path(rankwise.__file__).parent / "rankers" / "_base.py")
@@ -46,7 +47,7 @@ class AtLine:
         sys.settrace(None)
 
 
-@over_all_rankers
+@over_every_kind_of_ranker
 def test_ctrl_c_at_any_line_leaves_a_usable_ranker_or_the_one_before(ranker, tmp_path):
     queries, ranker = lists(8), clone(ranker).set_params(n_jobs=1)
     fitted = clone(ranker).fit(lists(6, seed=3))
@@ -55,7 +56,7 @@ def test_ctrl_c_at_any_line_leaves_a_usable_ranker_or_the_one_before(ranker, tmp
         model.fit(queries)
     assert whole.count > 5
     rounds, usable = len(getattr(model, "history_", ())), 0
-    for line in np.unique(np.linspace(1, whole.count, 17).astype(int)):
+    for line in np.unique(np.linspace(1, whole.count, 17 if THOROUGH else 9).astype(int)):
         model = deepcopy(fitted)
         with pytest.raises(KeyboardInterrupt) as stopped, AtLine(line):
             model.fit(queries)

@@ -24,9 +24,10 @@ from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers.linear import ridge
 from rankwise.rankers.online.learner import OnlineLearner
+from tests.strategies import THOROUGH
 
 ROOT = Path(__file__).parents[2]
-THREADS = (1, 2, 4)
+THREADS = (1, 2, 4) if THOROUGH else (1, 4)
 
 
 def lists(kind, seed):

@@ -11,7 +11,7 @@ from rankwise._kernels import dot_products
 from rankwise._kernels.machine import compile_log, jit
 from rankwise._kernels.machine import pack as packs
 from rankwise._kernels.machine.pack import MAGIC, Pack, PackError, pack_bytes, pack_name
-from tests.kernels.packs import FEW, built_pack, install, run
+from tests.release.packs import FEW, built_pack, install, run
 
 # A kernel of the pack of few workloads, as Scorer calls it.
 X, W = np.arange(12.0).reshape(4, 3), np.array([1.0, 0.5, 0.25])
