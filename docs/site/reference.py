@@ -43,7 +43,7 @@ PAGES = (
         "The container of judged queries, its files, and what is done before training. Readers return `Queries`, "
         "writers take them ([judged queries](../data.md)).",
         (
-            Section("Judged queries", ("queries", "_api.load"), first=("Queries", "Query", "load")),
+            Section("Judged queries", ("queries", "_load_saved.load"), first=("Queries", "Query", "load")),
             Section("LETOR text", ("io.letor", "io.folds")),
             Section("Tables", ("io.tables",)),
             Section("TREC files", ("io.trec",)),
@@ -141,7 +141,11 @@ PAGES = (
         "Measures with intervals, paired tests, comparisons over folds and their report, and analyses of errors.",
         (
             Section("Evaluation", ("evaluation.evaluation", "evaluation.files"), first=("evaluate", "Evaluation")),
-            Section("Comparison", ("evaluation.comparison", "_api.compare", "report"), first=("compare", "Comparison")),
+            Section(
+                "Comparison",
+                ("evaluation.comparison", "_compare_rankers.compare", "report"),
+                first=("compare", "Comparison"),
+            ),
             Section("Intervals and tests", ("evaluation.statistics",)),
             Section("Analysis", ("analysis",), first=("explain",)),
             Section("Others", ("evaluation",)),

@@ -12,9 +12,9 @@ from rankwise import measures as measures
 from rankwise import sklearn as sklearn
 from rankwise import synthetic as synthetic
 from rankwise import torch as torch
-from rankwise._api import compare as compare
-from rankwise._api import load as load
+from rankwise._compare_rankers import compare as compare
 from rankwise._diagnose.run import diagnose as diagnose
+from rankwise._load_saved import load as load
 from rankwise._version import __version__ as __version__
 from rankwise.analysis.explanation import explain as explain
 from rankwise.evaluation.certificates import certify as certify

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise.errors import RankwiseError
 
 try:
@@ -74,11 +74,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
                 _inherit(held, old)
             _sync(held)
             if fcntl is None:  # Windows renames nothing that is open
-                held = _closed(held)
+                held = _close(held)
             os.replace(part, target)
             _sync_folder(target.parent)
     finally:
-        _closed(held)
+        _close(held)
         with suppress(OSError):  # usually renamed; a failure of the clean-up must not hide the error before it
             part.unlink(missing_ok=True)
 
@@ -247,7 +247,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
-def _closed(descriptor: int) -> int:
+def _close(descriptor: int) -> int:
     """Close a descriptor once; -1 stands for a closed one."""
     if descriptor >= 0:
         os.close(descriptor)

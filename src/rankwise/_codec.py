@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from rankwise._registry import discover
 from rankwise.errors import RankwiseError
-from rankwise.features.stored import Packed, unpacked
+from rankwise.features.codec import Packed, unpack
 from rankwise.losses._base import Loss
 from rankwise.losses._base import registered as known_losses
 from rankwise.measures._base import Measure, parse
@@ -91,7 +91,7 @@ def from_json_value(value: Any) -> Any:
     if "ranker" in value:
         return _make(value, "ranker", discover("rankwise.rankers", BaseEstimator, "rankwise.rankers"))
     if "transformer" in value:
-        return unpacked(value["transformer"], {})
+        return unpack(value["transformer"], {})
     if "list" in value:
         items = [from_json_value(item) for item in value["list"]]
         return tuple(items) if value["tuple"] else items

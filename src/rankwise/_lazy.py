@@ -44,7 +44,7 @@ def lazy_names(
     package : str
         The full name of the package.
     classes : callable, default=None
-        Returns the classes that the registry found. They are public under their own names too.
+        Returns the classes that the registry classes_by_name. They are public under their own names too.
 
     Returns
     -------
@@ -55,28 +55,28 @@ def lazy_names(
     """
     homes = public_names(package)
 
-    def found() -> dict[str, type]:
+    def classes_by_name() -> dict[str, type]:
         return {} if classes is None else {kind.__name__: kind for kind in classes().values()}
 
     def get_name(name: str) -> Any:
         if name == "__all__":
             return [name for name in list_names() if homes.get(name) != package]
         if name in homes:
-            value = _imported(homes[name], name, package)
-        elif name.startswith("_") or name not in found():
+            value = _import_name(homes[name], name, package)
+        elif name.startswith("_") or name not in classes_by_name():
             raise AttributeError(f"module {package!r} has no attribute {name!r}{_elsewhere(package, name)}")
         else:
-            value = found()[name]
+            value = classes_by_name()[name]
         setattr(sys.modules[package], name, value)
         return value
 
     def list_names() -> list[str]:
-        return sorted({*homes, *found()})
+        return sorted({*homes, *classes_by_name()})
 
     return get_name, list_names
 
 
-def _imported(home: str, name: str, package: str) -> Any:
+def _import_name(home: str, name: str, package: str) -> Any:
     if home == package:
         return importlib.import_module(f"{package}.{name}")
     return getattr(importlib.import_module(home), name)

@@ -109,7 +109,7 @@ class _Picture:
         with self._one_at_a_time:
             self._done += amount
             if time.monotonic() >= self._next:
-                self._show(self._drawn())
+                self._show(self._draw())
 
     def remark(self, text: str) -> None:
         self._remark = text
@@ -129,7 +129,7 @@ class _Picture:
         else:
             self._handle.update(content, raw=True)
 
-    def _drawn(self) -> str:
+    def _draw(self) -> str:
         """The bar, what is done, and how long the rest may take."""
         seconds = time.monotonic() - self._began
         value, rest = "", f"{seconds:.0f} s"
@@ -213,7 +213,7 @@ def in_lines() -> Iterator[None]:
 
 
 @contextmanager
-def reported(what: str) -> Iterator[None]:
+def report_progress(what: str) -> Iterator[None]:
     """Print a line after some seconds and then every half minute where standard error is no terminal, in this scope.
 
     Short work prints nothing. A line names the innermost work under way, with what is done of it and an estimate of

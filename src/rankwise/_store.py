@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from rankwise._atomic_write import atomic_write, refusing
-from rankwise._paths import path_of
-from rankwise._signatures import LONGEST, STORE, signature
+from rankwise._files import LONGEST, STORE, path_of, signature
 from rankwise._version import __version__
 from rankwise.errors import FileFormatError, RankwiseError
 
@@ -218,7 +217,7 @@ def read_store(path: str | os.PathLike[str]) -> Iterator[Store]:
             with _name_in_errors(name):
                 file = opened.enter_context(open(name, "rb"))
             _refuse_foreign(name, file)
-            store = _checked(name, file)
+            store = _check_header(name, file)
             if store is not None:
                 break
         else:
@@ -248,7 +247,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
         return replace(store, file=None)
 
 
-def _checked(name: str, file: IO[bytes]) -> Store | None:
+def _check_header(name: str, file: IO[bytes]) -> Store | None:
     """The store of an open file; None if another file has its name now."""
     from safetensors import safe_open
 

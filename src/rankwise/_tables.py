@@ -187,7 +187,7 @@ class Table:
         | c | 0.2500 |
         """
         sides = "|".join("---:" if self._is_number(name) else "---" for name in self.columns)
-        head, *body = self._written(_MARKDOWN, bold, marks or {})
+        head, *body = self._write(_MARKDOWN, bold, marks or {})
         rows = [f"| {' | '.join(cells)} |" for cells in body]
         below = ["", _MARKDOWN.text(note)] if note else []
         return "\n".join([f"| {' | '.join(head)} |", f"|{sides}|", *rows, *below]) + "\n"
@@ -224,12 +224,12 @@ class Table:
         \\end{tabular}
         """
         sides = "".join("r" if self._is_number(name) else "l" for name in self.columns)
-        head, *body = (f"{' & '.join(cells)} \\\\" for cells in self._written(_LATEX, bold, marks or {}))
+        head, *body = (f"{' & '.join(cells)} \\\\" for cells in self._write(_LATEX, bold, marks or {}))
         lines = [f"\\begin{{tabular}}{{{sides}}}", "\\toprule", head, "\\midrule", *body, "\\bottomrule"]
         below = [f"% {_in_a_line(note)}"] if note else []
         return "\n".join([*lines, "\\end{tabular}", *below]) + "\n"
 
-    def _written(
+    def _write(
         self, markup: "_Markup", bold: Collection[str], marks: Mapping[str, Sequence[str]]
     ) -> Iterator[tuple[str, ...]]:
         """The titles and then the rows, every cell in this markup."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._api import compare
+from rankwise import compare
 from rankwise.evaluation.comparison.selection import USUAL, all_names, ranker_called
 
 QUICK = ("-r", "RidgeRanker", "-r", "ada-rank")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankwise.errors import DataWarning, RankwiseError
-from rankwise.io.sources import ByteStream, peeked
+from rankwise.io.sources import ByteStream, open_text
 from rankwise.io.tables import csv as csv_text
 from rankwise.io.tables.frames import iter_table, read_table
 from rankwise.io.tables.rows import Roles
@@ -99,7 +99,7 @@ def test_a_decimal_comma_is_found_out():
     ],
 )
 def test_a_text_is_known_by_its_first_line(line, kind):
-    with peeked(io.BytesIO(line)) as source:
+    with open_text(io.BytesIO(line)) as source:
         assert source.kind == kind
         assert source.read(1 << 20) == line.removeprefix(b"\xef\xbb\xbf")
 

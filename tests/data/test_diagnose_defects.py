@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankwise._diagnose import features as of_features
 from rankwise._diagnose.drift import permutation_test
-from rankwise._diagnose.features import correlated_pairs
+from rankwise._diagnose.features import find_correlated_pairs
 from rankwise._diagnose.leaks import rank_alone
 from rankwise._diagnose.run import diagnose
 from rankwise.io.letor.read import read_letor
@@ -263,7 +263,7 @@ def test_pairs_are_those_of_the_whole_matrix_of_correlations(monkeypatch, block)
     centred = np.concatenate([query.X - query.X.mean(axis=0) for query in queries])
     r = np.corrcoef(centred.T)
     expected = {(i, j) for j in range(12) for i in range(j) if abs(r[i, j]) >= of_features.SAME}
-    pairs, found = correlated_pairs(queries)
+    pairs, found = find_correlated_pairs(queries)
     assert set(pairs) == expected == {(3, 7), (0, 9)}
     np.testing.assert_allclose(found, [r[pair] for pair in pairs], rtol=1e-9)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rankwise import Queries, Query, from_frame, iter_letor, load, read_table, write_letor
-from rankwise._api import load as load_any
+from rankwise import load as load_any
 from rankwise.errors import DataError
 from rankwise.io import to_frame
 from rankwise.io.tables.frames import iter_table, write_table

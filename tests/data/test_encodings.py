@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from rankwise import Queries
-from rankwise._signatures import signature
+from rankwise._files import signature
 from rankwise.cli.reading import as_grades
 from rankwise.cli.train import as_settings
 from rankwise.errors import DataWarning, FileFormatError, RankwiseError
 from rankwise.evaluation.files import read_scores
-from rankwise.io.encodings import is_utf8, mark_of
-from rankwise.io.sources import plain_number, read_text
+from rankwise.io.sources import is_utf8, mark_of, plain_number, read_text
 from rankwise.io.tables import csv as csv_text
 from tests.data import reference_letor
 

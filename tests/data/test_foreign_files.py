@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._signatures import SIGNATURES, refuse_binary, signature
+from rankwise._files import SIGNATURES, refuse_binary, signature
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.files import read_scores
 from rankwise.io import sources

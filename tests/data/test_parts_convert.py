@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rankwise
 from rankwise import Queries, read_letor, read_table
 from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.io import blocks as sources_module
+from rankwise.io import convert as sources_module
 from rankwise.io import write_parts
 from rankwise.queries.parts import query_numbers as query_numbers_module
 from rankwise.queries.parts import regroup as regroup_module
@@ -274,7 +274,7 @@ def test_ids_are_numbered_by_first_appearance(blocks):
 
 
 def test_two_ids_with_one_hash_are_refused(monkeypatch):
-    monkeypatch.setattr(query_numbers_module, "_mixed", lambda words: words - words)
+    monkeypatch.setattr(query_numbers_module, "mixed", lambda words: words - words)
     numbers = QueryNumbers()
     numbers._multipliers = np.zeros((2, 1000), np.uint64)
     numbers._multipliers[0] = 3
@@ -298,7 +298,7 @@ def test_sums_are_exact_whatever_the_cut(rows, cuts):
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     for first, last in pairwise(edges):
         sums.add(values[first:last])
-    assert sums.rounded() == [float(sum(map(Fraction, column))) for column in values.T.tolist()]
+    assert sums.round() == [float(sum(map(Fraction, column))) for column in values.T.tolist()]
 
 
 def test_many_rows_are_reduced_and_stay_exact():
@@ -306,10 +306,10 @@ def test_many_rows_are_reduced_and_stay_exact():
     sums = ExactSums(3)
     for first in range(0, 30_000, 11):
         sums.add(values[first : first + 11])
-    assert sums.rounded() == [math.fsum(column) for column in values.T]
+    assert sums.round() == [math.fsum(column) for column in values.T]
 
 
 def test_a_column_that_is_not_finite_or_too_large_has_no_sum():
     sums = ExactSums(3)
     sums.add(np.array([[1.0, np.inf, 1e300], [2.0, 1.0, 1.0]]))
-    assert sums.rounded() == [3.0, None, None]
+    assert sums.round() == [3.0, None, None]

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 import rankwise as rw
 from rankwise.errors import FileFormatError
 from rankwise.features import kernel_maps
+from rankwise.features.codec import STORABLE, NotStorableError, Packed, unpack
 from rankwise.features.state import digest_of, digest_of_state
-from rankwise.features.stored import STORABLE, NotStorableError, Packed, unpacked
 from tests.features.shop import ROLES, shop
 from tests.rankers.mutations import ALL, HOSTILE, parts, places, put
 from tests.strategies import at_length
@@ -68,7 +68,7 @@ def through_json(value):
     packed = Packed()
     facts = packed.pack(value, "a test")
     arrays = {name: np.frombuffer(array.tobytes(), array.dtype) for name, array in packed.arrays.items()}
-    return unpacked(json.loads(json.dumps(facts)), arrays)
+    return unpack(json.loads(json.dumps(facts)), arrays)
 
 
 @pytest.mark.parametrize(("transformer", "values"), TRANSFORMERS, ids=lambda value: type(value).__name__)
@@ -124,7 +124,7 @@ def test_what_is_not_listed_cannot_be_stored(value):
 )
 def test_facts_that_nobody_wrote_are_refused(facts):
     with pytest.raises((FileFormatError, ValueError)):
-        unpacked(facts, {"features.0": np.zeros(2)})
+        unpack(facts, {"features.0": np.zeros(2)})
 
 
 def test_an_encoder_with_other_columns_than_levels_is_refused():

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from rankwise import AdaRank, Queries, RankBoost, RidgeRanker, make_lists
-from rankwise._api import compare
+from rankwise import AdaRank, Queries, RankBoost, RidgeRanker, compare, make_lists
 
 # What strangers may call a query, a document or a feature.
 HOSTILE = (

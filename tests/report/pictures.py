@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 import rankwise as rw
-from rankwise._api import compare
+from rankwise import compare
 from rankwise.report.page import write_report
 from tests.report.browser import Page, find_browser
 

@@ -8,7 +8,7 @@ import pytest
 
 import rankwise as rw
 from experiments.report_fuzz import run_once
-from rankwise._api import compare
+from rankwise import compare
 from rankwise.errors import ReportWarning
 from rankwise.report import collect as collecting
 from rankwise.report import figures as drawing

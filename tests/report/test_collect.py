@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._api import compare
+from rankwise import compare
 from rankwise.analysis.importance import losses_by_query
 from rankwise.report.collect import collect, python_call
 from rankwise.report.compact import finite, name_of, numbers, pack

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._api import compare
+from rankwise import compare
 from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.report import page
 from rankwise.report.collect import collect

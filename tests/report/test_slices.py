@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rankwise import make_lists
-from rankwise._api import compare
+from rankwise import compare, make_lists
 from rankwise.errors import DataError
 from rankwise.evaluation import correct, paired_test
 from rankwise.report.slices import groups_of, slice_results

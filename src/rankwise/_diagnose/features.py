@@ -1,6 +1,6 @@
 """Diagnosis of the features: one pass over X in blocks, which also computes the keys that find equal rows.
 
-:func:`summarise` makes the pass; the ``find_*`` functions turn its :class:`Summary` into findings.
+:func:`summarise` makes the pass; the ``find_*`` functions turn its :class:`FeatureSummary` into findings.
 
 :func:`find_correlated` finds pairs of features that are the same but for scale and offset: a correlation near 1 or -1
 of features centred within each query, since a ranker compares documents of one query only. Not all pairs are computed
@@ -35,7 +35,7 @@ _WIDTH_RATIO, _LARGEST_VALUE = 1e3, 1e4
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class FeatureSummary:
     """The result of one pass over X.
 
     Attributes
@@ -61,7 +61,7 @@ class Summary:
     column_key: Keys
 
 
-def mixed(bits: Keys) -> Keys:
+def mix_bits(bits: Keys) -> Keys:
     """Spread the information of every 64-bit word over all its bits (a multiplication between two shifts)."""
     spread = bits ^ (bits >> np.uint64(32))
     spread *= np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
@@ -71,10 +71,12 @@ def mixed(bits: Keys) -> Keys:
 
 def odd_words(first: int, last: int) -> Keys:
     """The pseudo-random odd multipliers number first..last-1."""
-    return mixed(mixed(np.arange(first + 1, last + 1, dtype=np.uint64) << np.uint64(20))) | np.uint64(1)
+    return mix_bits(mix_bits(np.arange(first + 1, last + 1, dtype=np.uint64) << np.uint64(20))) | np.uint64(1)
 
 
-def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None, verbose: bool = False) -> Summary:
+def summarise(
+    queries: Queries, multipliers: Keys, *, n_jobs: int | None = None, verbose: bool = False
+) -> FeatureSummary:
     """Pass once over X, in blocks of whole queries on threads.
 
     Parameters
@@ -90,14 +92,16 @@ def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None,
 
     Returns
     -------
-    summary : Summary
+    summary : FeatureSummary
         The statistics and keys.
     """
     start, n_documents, n_features = queries.start, queries.n_documents, queries.n_features
     row_key = np.zeros(n_documents, dtype=np.uint64)
     if n_documents == 0 or n_features == 0:
         nothing = np.full(n_features, np.nan)
-        return Summary(nothing, nothing, nothing, nothing, nothing, row_key, np.zeros(n_features, dtype=np.uint64))
+        return FeatureSummary(
+            nothing, nothing, nothing, nothing, nothing, row_key, np.zeros(n_features, dtype=np.uint64)
+        )
     step = max(1, _BLOCK_VALUES // n_features)
 
     def look(first: int, last: int) -> _FeatureStatistics:
@@ -106,7 +110,7 @@ def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None,
         begin, end = int(start[first]), int(start[last])
         # more than one block only if this is a single long query, whose head is then the head of every block
         blocks = [(row, min(row + step, end)) for row in range(begin, end, step)]
-        part = reduce(_joined, (_look(queries, *block, heads, multipliers, row_key) for block in blocks))
+        part = reduce(_merge, (_look(queries, *block, heads, multipliers, row_key) for block in blocks))
         bar.advance(end - begin)
         listed = sizes[sizes > 0] > 1
         constant = (part.low == part.high)[listed].sum(axis=0)
@@ -116,7 +120,7 @@ def summarise(queries: Queries, multipliers: Keys, *, n_jobs: int | None = None,
     with progress("looking at features", n_documents, verbose) as bar:
         parts = parallel.map_chunks(look, chunks, n_jobs)
     listed = np.count_nonzero(queries.sizes > 1)
-    return Summary(
+    return FeatureSummary(
         low=np.min([part.low for part in parts], axis=0).astype(np.float64),
         high=np.max([part.high for part in parts], axis=0).astype(np.float64),
         mean=np.sum([part.total for part in parts], axis=0) / n_documents,
@@ -144,7 +148,7 @@ def _look(
     """Statistics of places begin..end-1, where queries begin at ``heads``; writes the keys of their rows."""
     rows = slice(begin, end) if queries.is_grouped else queries.rows[begin:end]
     block = queries.X[rows]
-    words = mixed((block.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0: -0 equals 0
+    words = mix_bits((block.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0: -0 equals 0
     row_key[rows] = np.einsum("ij,j->i", words, multipliers)
     return _FeatureStatistics(
         low=np.minimum.reduceat(block, heads, axis=0),
@@ -156,7 +160,7 @@ def _look(
     )
 
 
-def _joined(one: _FeatureStatistics, two: _FeatureStatistics) -> _FeatureStatistics:
+def _merge(one: _FeatureStatistics, two: _FeatureStatistics) -> _FeatureStatistics:
     """The statistics of two parts of the same long query."""
     low, high = np.minimum(one.low, two.low), np.maximum(one.high, two.high)
     return _FeatureStatistics(low, high, one.total + two.total, one.zeros + two.zeros, one.key + two.key, one.constant)
@@ -170,7 +174,7 @@ def feature_names(queries: Queries) -> list[str]:
     return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))
 
 
-def feature_table(queries: Queries, summary: Summary) -> Table:
+def feature_table(queries: Queries, summary: FeatureSummary) -> Table:
     """A table with one row per feature."""
     return Table(
         {
@@ -184,12 +188,12 @@ def feature_table(queries: Queries, summary: Summary) -> Table:
     )
 
 
-def equal_features(queries: Queries, summary: Summary) -> list[tuple[int, int]]:
+def equal_features(queries: Queries, summary: FeatureSummary) -> list[tuple[int, int]]:
     """(first, twin) pairs of features with equal values everywhere; constant ones are not among them."""
     return _same_columns(queries, summary.column_key, np.flatnonzero(summary.low != summary.high))
 
 
-def find_in_features(queries: Queries, summary: Summary, same: list[tuple[int, int]]) -> Iterator[Finding]:
+def find_in_features(queries: Queries, summary: FeatureSummary, same: list[tuple[int, int]]) -> Iterator[Finding]:
     """Findings about single features and about features that repeat each other."""
     if queries.n_features == 0 or queries.n_documents == 0:
         return
@@ -199,14 +203,14 @@ def find_in_features(queries: Queries, summary: Summary, same: list[tuple[int, i
     if everywhere.any():
         what = f"{plural(int(everywhere.sum()), 'feature has', 'features have')} the same value everywhere"
         yield Finding.of(
-            "note", what, _chosen(names, everywhere), "they cost time and carry no information: leave them out"
+            "note", what, _names_where(names, everywhere), "they cost time and carry no information: leave them out"
         )
     if within.any():
         what = f"{plural(int(within.sum()), 'feature is', 'features are')} constant within every query"
         advice = (
             "useless to a linear ranker, which only compares documents of one query; trees and products may use them"
         )
-        yield Finding.of("warning", what, _chosen(names, within), advice)
+        yield Finding.of("warning", what, _names_where(names, within), advice)
     yield from _find_scales(names, summary, ~everywhere)
     if same:
         what = f"{plural(len(same), 'feature repeats', 'features repeat')} another one"
@@ -216,7 +220,7 @@ def find_in_features(queries: Queries, summary: Summary, same: list[tuple[int, i
         )
 
 
-def _find_scales(names: list[str], summary: Summary, varies: NDArray[np.bool_]) -> Iterator[Finding]:
+def _find_scales(names: list[str], summary: FeatureSummary, varies: NDArray[np.bool_]) -> Iterator[Finding]:
     """Findings about features of very different or very large ranges."""
     if not varies.any():
         return
@@ -236,11 +240,11 @@ def _find_scales(names: list[str], summary: Summary, varies: NDArray[np.bool_]) 
         yield Finding.of("warning", what, strange, advice)
     elif largest.max() > _LARGEST_VALUE:
         what = f"the features are not scaled: values reach {largest.max():.3g}"
-        yield Finding.of("warning", what, _chosen(names, largest > _LARGEST_VALUE), advice)
+        yield Finding.of("warning", what, _names_where(names, largest > _LARGEST_VALUE), advice)
 
 
 def find_drift(
-    name: str, other: str, names: list[str], first: Summary, low: NDArray[np.float64], high: NDArray[np.float64]
+    name: str, other: str, names: list[str], first: FeatureSummary, low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> Iterator[Finding]:
     """Features whose range in another split leaves the range in the first one by more than its whole width."""
     width = first.high - first.low
@@ -274,7 +278,7 @@ def _same_columns(queries: Queries, key: Keys, columns: NDArray[np.int64]) -> li
     return pairs
 
 
-def _chosen(names: list[str], mask: NDArray[np.bool_]) -> list[str]:
+def _names_where(names: list[str], mask: NDArray[np.bool_]) -> list[str]:
     """The names where the mask is True."""
     return [names[place] for place in np.flatnonzero(mask)]
 
@@ -310,7 +314,7 @@ def find_correlated(queries: Queries, known: list[tuple[int, int]]) -> Iterator[
     """
     if queries.n_features < 2 or queries.n_documents < _FEWEST:
         return
-    pairs, r = correlated_pairs(queries)
+    pairs, r = find_correlated_pairs(queries)
     names = feature_names(queries)
     twins = {twin for _, twin in known}
     found = [(one, two, value) for (one, two), value in zip(pairs, r, strict=True) if two not in twins]
@@ -322,7 +326,7 @@ def find_correlated(queries: Queries, known: list[tuple[int, int]]) -> Iterator[
         yield Finding.of("note", what, where, advice)
 
 
-def correlated_pairs(queries: Queries) -> tuple[Pairs, NDArray[np.float64]]:
+def find_correlated_pairs(queries: Queries) -> tuple[Pairs, NDArray[np.float64]]:
     """Find the features that correlate with an earlier one, and how much.
 
     Parameters
@@ -343,9 +347,9 @@ def correlated_pairs(queries: Queries) -> tuple[Pairs, NDArray[np.float64]]:
         return [], np.empty(0)
     one, two = np.array(pairs).T
     used = np.union1d(one, two)
-    sizes = sum(np.abs(block).sum(axis=0) for block in _centred(queries, used)) / queries.n_documents
+    sizes = sum(np.abs(block).sum(axis=0) for block in _center(queries, used)) / queries.n_documents
     sums, tamed, fourth = np.zeros((3, len(pairs))), np.zeros((3, len(pairs))), np.zeros((2, len(pairs)))
-    for block in _centred(queries, used):
+    for block in _center(queries, used):
         sums += _products(block, *(np.searchsorted(used, side) for side in (one, two)))
         # asinh makes heavy tails as long as logarithms do, and keeps features equal that are so but for their units
         block = np.arcsinh(block / np.where(sizes > 0, sizes, 1.0))
@@ -365,7 +369,7 @@ def _products(block: NDArray[np.float64], one: NDArray[np.int64], two: NDArray[n
     return np.stack([(a * b).sum(axis=0), (a * a).sum(axis=0), (b * b).sum(axis=0)])
 
 
-def _centred(queries: Queries, columns: NDArray[np.int64] | slice) -> Iterator[NDArray[np.float64]]:
+def _center(queries: Queries, columns: NDArray[np.int64] | slice) -> Iterator[NDArray[np.float64]]:
     """Blocks of documents of whole queries, each column divided by its largest size there, centred in every query."""
     sizes, first = queries.sizes, 0
     largest = _largest(queries, columns)
@@ -396,7 +400,7 @@ def _sketches(queries: Queries) -> NDArray[np.float64]:
     random = np.random.default_rng(0)
     total = np.zeros((SKETCH, queries.n_features))
     size = np.zeros(queries.n_features)
-    for block in _centred(queries, slice(None)):
+    for block in _center(queries, slice(None)):
         signs = random.integers(0, 2, (SKETCH, len(block))) * 2.0 - 1.0
         total += signs @ block
         size += (block * block).sum(axis=0)

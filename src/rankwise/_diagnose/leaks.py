@@ -175,10 +175,10 @@ def _of_query(queries: Queries, query: int) -> tuple[Any, ...] | None:
     orders = lgamma(n + 1) - sum(lgamma(count + 1) for count in np.unique(gain, return_counts=True)[1])
     chance = float(gain.mean() * discount.sum()) / ideal
     varies = np.where(begins[1:].any(axis=0), n, 0)
-    return sides[0] / ideal, sides[1] / ideal, *_contradicted(gain[order], begins), varies, chance, orders
+    return sides[0] / ideal, sides[1] / ideal, *_count_contradictions(gain[order], begins), varies, chance, orders
 
 
-def _contradicted(gain: Vector, begins: NDArray[np.bool_]) -> tuple[Vector, Vector]:
+def _count_contradictions(gain: Vector, begins: NDArray[np.bool_]) -> tuple[Vector, Vector]:
     """Documents whose gain is below that of a document with a smaller value of the feature, and above it.
 
     ``gain`` has a column for every feature, in the order of its values; ``begins`` says where another value begins.
@@ -239,7 +239,7 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
             f"(of which the best has skill {rest:.2f})"
         )
         yield Finding.of("warning", what, _with_figures(names, alone, above), *_advice(queries, above))
-    called = [place for place in _called_like_labels(queries) if place not in known]
+    called = [place for place in _find_label_names(queries) if place not in known]
     if called:
         figures = names if alone is None else _with_figures(names, alone, np.arange(len(names)))
         what = f"{plural(len(called), 'feature is', 'features are')} called like a label"
@@ -278,7 +278,7 @@ def _with_figures(names: list[str], alone: Alone, places: NDArray[np.int64]) -> 
     return [f"{names[place]} (alone: nDCG {alone.ndcg[place]:.3f}, skill {alone.skill[place]:.2f})" for place in places]
 
 
-def _called_like_labels(queries: Queries) -> list[int]:
+def _find_label_names(queries: Queries) -> list[int]:
     """The features whose names are those of judgements."""
     found = []
     for place, name in enumerate(queries.feature_names or ()):

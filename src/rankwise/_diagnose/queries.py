@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._diagnose.drift import mid_ranks
-from rankwise._diagnose.features import Keys, mixed
+from rankwise._diagnose.features import Keys, mix_bits
 from rankwise._diagnose.findings import Finding, Severity
 from rankwise.errors import RankwiseError
 from rankwise.queries.checks import is_number, plural
@@ -358,7 +358,7 @@ def _compare(one: NamedQueries, two: NamedQueries, mine: Keys, theirs: Keys) -> 
 
 def _repeats(queries: Queries, row_key: Keys, owner: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of equal rows of one query: each repeated row with the one before it among its equals."""
-    key = row_key + mixed(mixed(owner.astype(np.uint64) + np.uint64(1)))
+    key = row_key + mix_bits(mix_bits(owner.astype(np.uint64) + np.uint64(1)))
     order = np.argsort(key, kind="stable")
     near = np.flatnonzero(key[order[1:]] == key[order[:-1]])
     first, second = order[near], order[near + 1]
@@ -372,9 +372,9 @@ def _repeats(queries: Queries, row_key: Keys, owner: NDArray[np.int64]) -> tuple
 def _fingerprints(split: NamedQueries) -> Keys:
     """One word per query that depends on its documents and not on their order."""
     queries = split.queries
-    words = mixed(queries.in_query_order(split.row_key))
+    words = mix_bits(queries.in_query_order(split.row_key))
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64)])
-    return mixed(total[queries.start[1:]] - total[queries.start[:-1]]) + queries.sizes.astype(np.uint64)
+    return mix_bits(total[queries.start[1:]] - total[queries.start[:-1]]) + queries.sizes.astype(np.uint64)
 
 
 def _tells(split: NamedQueries, query: int) -> bool:

@@ -88,7 +88,7 @@ def diagnose(
     warning - 1 feature is constant within every query ('X[:, 1]',)
     note - 1 query has a single document (1,)
     """
-    named = _named(queries, others)
+    named = _name_sets(queries, others)
     (name, first), *rest = named.items()
     multipliers = odd_words(0, first.n_features)
     options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
@@ -125,7 +125,7 @@ def diagnose(
     return Diagnosis.of(findings, facts, feature_table(first, summary))
 
 
-def _named(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
+def _name_sets(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
     """All sets by name, the one to check in full first."""
     named: dict[str, Queries] = {}
     for name, part in _pairs(queries, others):

@@ -104,7 +104,7 @@ def compare(
 
     Example: rankwise compare judged.txt -r RidgeRanker -r SmoothRank -r bm25=bm25.scores
     """
-    from rankwise._api import compare as run_comparison
+    from rankwise._compare_rankers import compare as run_comparison
     from rankwise.report.page import check_report, write_report_or_warn
 
     reading.refuse_two_formats(as_json, as_what)

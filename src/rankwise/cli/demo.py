@@ -51,7 +51,7 @@ def demo(
     Example: rankwise demo --queries 100 --out demo
     """
     from rankwise import make_lists
-    from rankwise._api import compare
+    from rankwise._compare_rankers import compare
     from rankwise._progress import in_lines
 
     if out.exists() and not out.is_dir():
@@ -271,7 +271,7 @@ def rehearse(names: Sequence[str] = _RANKERS) -> None:
     names : sequence of str
         The rankers.
     """
-    from rankwise._api import compare
+    from rankwise._compare_rankers import compare
 
     train, validation, test = _tiny()
     found = compare({name: name for name in names}, [(train, validation, test)], _MEASURES, grids={}, n_jobs=1)

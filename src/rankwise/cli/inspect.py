@@ -254,7 +254,7 @@ def _about_role(role: str, name: str, found: list[str]) -> Finding:
 
 def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
     """Grades for words in the label column, and what to do with rows that have no label."""
-    from rankwise.features.roles import labels_of, proposed_grades
+    from rankwise.features.roles import labels_of, propose_grades
 
     name = str(reads.get("label", "label"))
     column, findings = table.column(name), []
@@ -263,7 +263,7 @@ def _with_grades(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, An
     except DataError:
         if reads.get("grades") or column.stored != "text":
             raise
-        grades = {word: float(grade) for word, grade in proposed_grades(column).items()}
+        grades = {word: float(grade) for word, grade in propose_grades(column).items()}
         reads = {**reads, "grades": grades}
         listed = ",".join(f"{word}={grade:g}" for word, grade in grades.items())
         what = f"the labels in {name!r} are words"

@@ -183,9 +183,9 @@ def _one_ahead(blocks: Iterator["Queries"]) -> Iterator["Queries"]:
 
 def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
-    from rankwise.features.judged import built_by
+    from rankwise.features.judged import apply_builder
     from rankwise.features.table import CsvTable
-    from rankwise.io.sources import peeked
+    from rankwise.io.sources import open_text
     from rankwise.io.tables.csv import CsvText
     from rankwise.io.tables.rows import is_arrow
 
@@ -195,19 +195,19 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
         return
     table = reading.raw_table_for(task.ranker, data)
     if table is not None:  # features are made of the whole table at once
-        yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
+        yield apply_builder(task.ranker.features_, table, data, task.columns, judged=False)
         on_read(os.path.getsize(data))
     elif is_arrow(str(data)):
         yield from _table(task, data, on_read)
     elif reading.is_saved(data):
         yield from read_stored_blocks(data, on_read)
     else:
-        with peeked(data, on_read) as source:
+        with open_text(data, on_read) as source:
             if not source.is_table:
                 yield from _text(task, source)
             elif hasattr(task.ranker, "features_") and not data.is_file():  # standard input, of which features are made
                 table = CsvTable(CsvText.open(source))
-                yield built_by(task.ranker.features_, table, data, task.columns, judged=False)
+                yield apply_builder(task.ranker.features_, table, data, task.columns, judged=False)
             else:
                 yield from _table(task, source, on_read)
 

@@ -243,7 +243,7 @@ def is_saved(path: Path) -> bool:
 
 def load_ranker(path: Path) -> "Ranker":
     """Open a saved ranker; anything else raises a clear error."""
-    from rankwise._api import load
+    from rankwise._load_saved import load
     from rankwise.rankers._base import Ranker
 
     ranker = load(path)
@@ -256,7 +256,7 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     """Read judged queries from a file of any format; ``-`` is standard input with LETOR text or CSV."""
     from rankwise.io.any_file import kind_of, read_any
     from rankwise.io.letor.read import read_letor
-    from rankwise.io.sources import peeked
+    from rankwise.io.sources import open_text
     from rankwise.io.tables.frames import read_table
 
     refuse_folders(path)
@@ -269,7 +269,7 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
         raise DataError(f"--judgements requires a JSON log of features, got {path}")
     # standard input, pipes and devices can be read only once
     if os.fspath(path) == "-" or (path.exists() and not path.is_file()):
-        with peeked(path) as source:
+        with open_text(path) as source:
             if source.kind != "letor":
                 return read_table(source, **of_tables)
             return read_letor(source, **of_letor(path, reads))
@@ -288,7 +288,7 @@ def is_parts(path: Path) -> bool:
 
 def read_queries_or_parts(path: Path, reads: dict[str, Any]) -> "Queries | Parts":
     """Open a data set in parts without reading it; anything else is read as queries."""
-    from rankwise._api import load
+    from rankwise._load_saved import load
 
     opened: Queries | Parts = load(path) if is_parts(path) else read_queries(path, reads)
     return opened
@@ -494,14 +494,14 @@ def read_for(ranker: "Ranker", path: Path, reads: dict[str, Any], *, judged: boo
     Queries
         With the features that the ranker learned from.
     """
-    from rankwise.features.judged import built_by
+    from rankwise.features.judged import apply_builder
 
     if hasattr(ranker, "features_") and str(path) == "-":
         raise DataError(f"{ranker.name} builds its features from a table, which requires a file, got standard input")
     table = raw_table_for(ranker, path)
     if table is None:
         return read_queries(path, for_rankers(reads, [ranker]))
-    return built_by(ranker.features_, table, path, reads, judged=judged)
+    return apply_builder(ranker.features_, table, path, reads, judged=judged)
 
 
 def raw_table_for(ranker: "Ranker", path: Path) -> "RawTable | None":

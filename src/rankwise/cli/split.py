@@ -120,7 +120,7 @@ class _Opened(NamedTuple):
 def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     """Open the file: a table that stays one keeps its rows, anything else is read as queries."""
     from rankwise.io.any_file import keep_rows, kind_of
-    from rankwise.io.sources import peeked
+    from rankwise.io.sources import open_text
     from rankwise.io.tables.frames import suffix_of
     from rankwise.io.tables.rows import ARROW_ENDINGS, is_arrow
 
@@ -134,7 +134,7 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     elif to in (None, "csv") and not is_arrow(str(data)):
         from_stream = str(data) == "-" or (data.exists() and not data.is_file())
         if from_stream or kind_of(data) == "table":
-            with peeked(data) as source:
+            with open_text(data) as source:
                 if source.is_table:
                     kept = keep_rows(source, qid)
                     own = ".csv" if source.kind == "records" or from_stream else own

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise._progress import reported
+from rankwise._progress import report_progress
 from rankwise.cli import reading, wording
 from rankwise.errors import Interrupted, RankwiseError, did_you_mean, warn
 
@@ -306,7 +306,7 @@ class BatchRun:
         takes = self.validation is not None and self.model.takes_validation
         what = f"training {self.model.name} on {len(self.train):,} queries, {self.train.n_documents:,} documents"
         try:
-            with reported(what) if self.model.get_params().get("verbose", True) else nullcontext():
+            with report_progress(what) if self.model.get_params().get("verbose", True) else nullcontext():
                 self.model.fit(self.train, validation=self.validation if takes else None, **self._fitting())
         except Interrupted:
             self.model.save(self.target)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rankwise._progress import displays, on_terminal, reported
+from rankwise._progress import displays, on_terminal, report_progress
 from rankwise.cli import reading
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 
@@ -73,7 +73,7 @@ def train_online(
     run = OnlineRun(model, target, checkpoint)
     width = getattr(model, "n_features_in_", features)
     try:
-        with nullcontext() if as_json else reported(f"learning online from {name}"):
+        with nullcontext() if as_json else report_progress(f"learning online from {name}"):
             run.learn_from(
                 lambda on_read: blocks(data, epochs, skip, width, reads, on_read),
                 epochs * os.path.getsize(data) if data.is_file() else 0,
@@ -90,7 +90,7 @@ def train_online(
 
 def load_run(path: Path, given: list[str]) -> "OnlineLearner":
     """Load the ranker of a run to resume, whose settings are fixed: options in ``given`` raise an error."""
-    from rankwise._api import load
+    from rankwise._load_saved import load
     from rankwise.rankers.online.learner import OnlineLearner
 
     if given:

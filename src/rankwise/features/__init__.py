@@ -2,7 +2,7 @@
 
 :class:`rankwise.FeatureBuilder` (:mod:`rankwise.features.builder`) is the entry point. A table of any source is a
 :class:`rankwise.features.table.RawTable`; :mod:`rankwise.features.columns` decides what is done with a column,
-:mod:`rankwise.features.treatments` does it, and :mod:`rankwise.features.stored` writes what was learned as plain
+:mod:`rankwise.features.treatments` does it, and :mod:`rankwise.features.codec` writes what was learned as plain
 numbers and texts.
 """
 

@@ -11,11 +11,11 @@ from sklearn.exceptions import NotFittedError
 
 from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, FileFormatError, RankwiseError, in_one_line
+from rankwise.features.codec import unpack
 from rankwise.features.columns import ASKED, Decision, decide
 from rankwise.features.per_query import WITHIN
 from rankwise.features.roles import docids_of, labels_of, training_layout, weights_of
 from rankwise.features.state import digest_of, digest_of_state, plain_state, read_state, rehearse
-from rankwise.features.stored import unpacked
 from rankwise.features.table import QueriesTable, RawTable, as_table
 from rankwise.features.treatments import Layout, Settings, Treatment, treat, treat_by
 from rankwise.io.tables.rows import TableRows, as_queries, without_unjudged
@@ -76,7 +76,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         Dates become their age in days on the latest day of training.
     transformers : mapping of str or tuple of str to transformer, default=None
         Transformers of scikit-learn for columns, in place of the treatment above. A model with those of
-        :data:`rankwise.features.stored.STORABLE` can be saved.
+        :data:`rankwise.features.codec.STORABLE` can be saved.
     per_query : mapping of str to str or list of str, default=None
         Numbers relative to the other documents of the query: "zscore", "rank" or "share" (of the maximum); "value" in a
         list keeps the number itself, too.
@@ -214,7 +214,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         used = [name for key in self.transformers or () for name in _columns_of(key)]
         lacking = [name for name in (*named, *used, *(self.per_query or ())) if name not in table.names]
         if lacking:
-            raise DataError(f"there is no column {_listed(lacking)}, which the parameters of the builder name")
+            raise DataError(f"there is no column {_list_names(lacking)}, which the parameters of the builder name")
         asked = {"categories": "category", "dates": "date"}
         found = []
         for name in table.names:
@@ -234,7 +234,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         used = {name for key in own for name in key}
         made = []
         for one in decisions:
-            within = _listed_ways((self.per_query or {}).get(one.name, ()))
+            within = _as_ways((self.per_query or {}).get(one.name, ()))
             if one.name in used or one.left_out:
                 if within:
                     why = "a transformer has it" if one.name in used else one.reason
@@ -357,7 +357,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         wanted = [*self.columns_in_, *([] if grouped or one_query else [qid])]
         lacking = [name for name in wanted if name not in table.names]
         if lacking:
-            raise DataError(f"the table has no column {_listed(lacking)}, which the features were learned from")
+            raise DataError(f"the table has no column {_list_names(lacking)}, which the features were learned from")
         if isinstance(table, QueriesTable):
             queries = table.queries
             layout: Layout = (queries.start, queries.scattered_rows)
@@ -473,7 +473,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         try:
             if facts["digest"] != digest_of_state(facts, arrays):  # before anything is made of it
                 raise FileFormatError("its numbers are not those that were saved")
-            builder = cls(**unpacked(facts["parameters"], arrays))
+            builder = cls(**unpack(facts["parameters"], arrays))
             builder._check_params()
             treatments, decisions, roles = read_state(facts, arrays)
             builder._take(treatments, decisions, roles, as_whole(facts["width"], "width"))
@@ -502,7 +502,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         for name, value in dict(self.columns or {}).items():
             refuse_unless_one_of(value, f"columns[{name!r}]", ASKED)
         for name, ways in dict(self.per_query or {}).items():
-            for way in _listed_ways(ways):
+            for way in _as_ways(ways):
                 refuse_unless_one_of(way, f"per_query[{name!r}]", WITHIN)
         repeated = first_repeated([name for key in self.transformers or () for name in _columns_of(key)])
         if repeated is not None:
@@ -518,7 +518,7 @@ def _columns_of(key: Any) -> tuple[str, ...]:
     return (key,) if isinstance(key, str) else tuple(key)
 
 
-def _listed_ways(ways: Any) -> tuple[str, ...]:
+def _as_ways(ways: Any) -> tuple[str, ...]:
     """The transformations within queries of one column."""
     return (ways,) if isinstance(ways, str) else tuple(ways)
 
@@ -536,7 +536,7 @@ def _without_repeats(names: list[str]) -> list[str]:
     return found
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """Names for a message."""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return ", ".join(map(repr, names[:_LISTED])) + more

@@ -13,7 +13,7 @@ from rankwise.errors import DataError, FileFormatError
 from rankwise.features.table import RawTable, read_columns
 from rankwise.features.texts import number_of
 from rankwise.io.any_file import kind_of
-from rankwise.io.sources import peeked
+from rankwise.io.sources import open_text
 from rankwise.io.tables.rows import is_arrow
 from rankwise.queries.queries import Queries
 
@@ -42,7 +42,7 @@ def open_table(path: str | os.PathLike[str]) -> RawTable | None:
     if not os.path.isfile(name) or kind_of(name) != "table":
         return None
     if not is_arrow(name):
-        with peeked(name) as source:
+        with open_text(name) as source:
             if not source.is_table:
                 return None
     return read_columns(name)
@@ -143,7 +143,7 @@ def new_builder(options: Options) -> "FeatureBuilder":
     )
 
 
-def built_by(
+def apply_builder(
     builder: "FeatureBuilder", table: RawTable, path: str | os.PathLike[str], options: Options, *, judged: bool = True
 ) -> Queries:
     """Apply the builder of a model; columns with a role are the model's unless the options name others.

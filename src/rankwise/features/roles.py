@@ -52,7 +52,7 @@ def labels_of(table: RawTable, name: str | None, grades: Mapping[str, float] | N
     return _numbers(
         column,
         "labels",
-        f"give grades={proposed_grades(column)}, with the grades of your words" if column.stored == "text" else "",
+        f"give grades={propose_grades(column)}, with the grades of your words" if column.stored == "text" else "",
     )
 
 
@@ -95,7 +95,7 @@ _ORDERS = (
 )
 
 
-def proposed_grades(column: Column) -> dict[str, int]:
+def propose_grades(column: Column) -> dict[str, int]:
     """Grades for the words of a label column: in the usual order where it is known, else by the alphabet.
 
     Parameters

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from rankwise._digest import digest_state
 from rankwise._store import Store, StoreWriter
 from rankwise.errors import FileFormatError
+from rankwise.features.codec import NotStorableError, Packed, unpack
 from rankwise.features.columns import Decision, Kind
 from rankwise.features.per_query import WITHIN
-from rankwise.features.stored import NotStorableError, Packed, unpacked
 from rankwise.features.table import Column, RawTable
 from rankwise.features.treatments import Treatment
 
@@ -103,7 +103,7 @@ def _read_treatment(facts: Mapping[str, Any], arrays: Arrays) -> Treatment:
         raise FileFormatError("a column has no name")
     if kind not in _KINDS or not set(facts["within"]) <= set(WITHIN) or not isinstance(facts["log"], bool):
         raise FileFormatError(f"the treatment of column {columns[0]!r:.40} is not known")
-    reading, steps = unpacked(facts["reading"], arrays), unpacked(facts["steps"], arrays)
+    reading, steps = unpack(facts["reading"], arrays), unpack(facts["steps"], arrays)
     known = isinstance(reading, dict) and isinstance(steps, dict) and set(steps) <= _STEPS
     if not known or not all(hasattr(step, "transform") for step in steps.values()):
         raise FileFormatError(f"the treatment of column {columns[0]!r:.40} has unknown steps")

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.tables.csv import EMPTY, CsvText
@@ -136,12 +136,12 @@ def read_columns(path: str | os.PathLike[str]) -> RawTable:
     FileFormatError
         If the file is not a table.
     """
-    from rankwise.io.sources import peeked
+    from rankwise.io.sources import open_text
 
     name = path_of(path)
     if is_arrow(name):
         return FrameTable(open_frame(read_arrow(name)[0]))
-    with peeked(path) as source:
+    with open_text(path) as source:
         if source.kind == "letor":
             raise FileFormatError(f"{source.name} is not a table: it has no CSV header")
         refuse_other_json(source)

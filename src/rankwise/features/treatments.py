@@ -99,13 +99,13 @@ class Treatment:
         if not table.n_rows:  # which scikit-learn refuses
             return np.empty((0, len(self.features)))
         if self.kind == "category":
-            return self._encoded(read_levels(table.column(self.columns[0])))
+            return self._encode(read_levels(table.column(self.columns[0])))
         if self.kind == "texts":
             texts = np.column_stack([read_levels(table.column(name)) for name in self.columns])
             return self._own(texts)
         if self.kind == "numbers":
             numbers = [read_numbers(table.column(name), "number", self.reading.get(name, {})) for name in self.columns]
-            return self._own(self._filled(np.column_stack(numbers)))
+            return self._own(self._fill(np.column_stack(numbers)))
         return self._number(table.column(self.columns[0]), layout)
 
     def _number(self, column: Column, layout: Layout) -> Array:
@@ -116,7 +116,7 @@ class Treatment:
             values = read_numbers(column, self.kind, self.reading)
         if self.kind == "date":
             values = self.reading["latest"] - values
-        filled = self._filled(values[:, None])
+        filled = self._fill(values[:, None])
         main, blocks = filled[:, :1], []
         if self.log:
             main = np.copysign(np.log1p(np.abs(main)), main)
@@ -126,13 +126,13 @@ class Treatment:
             blocks.append(main if how == "value" else within_queries(main[:, 0], *layout, how)[:, None])
         blocks.append(filled[:, 1:])
         if units is not None and "encode" in self.steps:
-            blocks.append(self._encoded(units))
+            blocks.append(self._encode(units))
         return np.concatenate(blocks, axis=1)
 
-    def _filled(self, values: Array) -> Array:
+    def _fill(self, values: Array) -> Array:
         return dense(self.steps["fill"].transform(values)) if "fill" in self.steps else values
 
-    def _encoded(self, levels: NDArray[np.object_]) -> Array:
+    def _encode(self, levels: NDArray[np.object_]) -> Array:
         return dense(self.steps["encode"].transform(levels[:, None]))
 
     def _own(self, values: NDArray[Any]) -> Array:
@@ -140,7 +140,7 @@ class Treatment:
         try:
             return dense(own.transform(values))
         except Exception as error:  # a transformer of the user may raise anything
-            raise DataError(f"{_called(own, self.columns)} failed: {in_one_line(error)}") from error
+            raise DataError(f"{_describe(own, self.columns)} failed: {in_one_line(error)}") from error
 
 
 def dense(found: Any) -> Array:
@@ -289,7 +289,7 @@ def treat_by(transformer: Any, decisions: Sequence[Decision], table: RawTable) -
     names = tuple(decision.name for decision in decisions)
     numeric = [one.kind in ("number", "boolean") or table.column(one.name).stored == "number" for one in decisions]
     if any(numeric) and not all(numeric):
-        raise DataError(f"{_called(transformer, names)} gets numbers and texts together: give it one kind of columns")
+        raise DataError(f"{_describe(transformer, names)} gets numbers and texts together: give it one kind of columns")
     own, steps, reading = clone(transformer), {}, {}
     if all(numeric):
         reading = {decision.name: dict(decision.reading) for decision in decisions}
@@ -302,9 +302,9 @@ def treat_by(transformer: Any, decisions: Sequence[Decision], table: RawTable) -
     try:
         found = dense(own.fit(values).transform(values))
     except Exception as error:  # a transformer of the user may raise anything
-        raise DataError(f"{_called(transformer, names)} failed: {in_one_line(error)}") from error
+        raise DataError(f"{_describe(transformer, names)} failed: {in_one_line(error)}") from error
     if len(found) != table.n_rows:
-        raise DataError(f"{_called(transformer, names)} returned {len(found):,} rows for {table.n_rows:,}")
+        raise DataError(f"{_describe(transformer, names)} returned {len(found):,} rows for {table.n_rows:,}")
     kind = "numbers" if all(numeric) else "texts"
     features = tuple(_own_names(own, names, found.shape[1]))
     return Treatment(names, kind, reading, features, repr(transformer), steps={**steps, "own": own})
@@ -338,7 +338,7 @@ def _scaler(how: str, n_rows: int) -> Any:
     return _sklearn("preprocessing", _SCALERS[how])()
 
 
-def _called(transformer: Any, columns: Sequence[str]) -> str:
+def _describe(transformer: Any, columns: Sequence[str]) -> str:
     return f"the transformer {type(transformer).__name__} of {' and '.join(map(repr, columns))}"
 
 

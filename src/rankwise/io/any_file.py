@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from rankwise._atomic_write import writing
 from rankwise._extras import require
-from rankwise._paths import path_of
-from rankwise._signatures import STORE, signature
+from rankwise._files import STORE, path_of, signature
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import ByteStream, beginning_of, open_stream
 from rankwise.io.tables.csv import CsvText
@@ -337,7 +336,7 @@ def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRec
 def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
     """The records of an opened CSV text."""
     text = CsvText.open(source)
-    wanted = text.wanted(Roles(qid=qid, label=None, features=()))
+    wanted = text.select(Roles(qid=qid, label=None, features=()))
     records: list[bytes] = []
     pieces: list[TableRows] = []
     for block, rows in text.blocks_of_rows(wanted):
@@ -351,7 +350,7 @@ def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
     ending = "\r\n" if records[0].endswith(b"\r\n") else "\n"
     if not records[-1].endswith(b"\n"):
         records[-1] += ending.encode()
-    return CsvRecords(as_queries(TableRows.joined(pieces), [], "error"), _header(text, ending), records)
+    return CsvRecords(as_queries(TableRows.concat(pieces), [], "error"), _header(text, ending), records)
 
 
 def _records(block: bytes) -> list[bytes]:

@@ -1,25 +1,59 @@
-"""`write_parts`: queries, or files of any format and size, into a data set in parts."""
+"""`write_parts`: queries, or files of any format and size, into a data set in parts.
+
+:class:`SourceReader` gives blocks of rows from files of every format: LETOR text and CSV (gzipped or not, standard
+input), Parquet and Arrow files, datasets of pyarrow, rankwise files, data sets in parts, and folders of all of these.
+The rows of a query may stand anywhere: :mod:`rankwise.queries.parts.regroup` puts them together.
+"""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwise._extras import require
+from rankwise._files import path_of
+from rankwise._kernels import parallel
+from rankwise._kernels.text import letor_lines as code
 from rankwise._progress import throughput
-from rankwise.errors import RankwiseError
+from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.io.any_file import is_store
-from rankwise.io.blocks import Blocks, SourceOptions, as_type, blocks_of, bytes_of, expanded
-from rankwise.io.tables.rows import Roles, Unjudged
+from rankwise.io.letor.read import Unjudged, ZeroBased, as_reading, read_table
+from rankwise.io.letor.stream import iter_blocks
+from rankwise.io.sources import ByteStream, open_text
+from rankwise.io.tables.csv import CsvText
+from rankwise.io.tables.frames import open_frame, refuse_other_json, rows_of
+from rankwise.io.tables.rows import (
+    Columns,
+    Roles,
+    TableRows,
+    is_arrow,
+    open_arrow,
+    without_unjudged,
+)
 from rankwise.queries import checks
-from rankwise.queries.checks import Missing
+from rankwise.queries.checks import Floats, Missing
+from rankwise.queries.grouping import as_ids
+from rankwise.queries.parts.manifest import NAME
 from rankwise.queries.parts.parts import Parts
-from rankwise.queries.parts.regroup import RANGE_BYTES, Regrouped
-from rankwise.queries.parts.spool import remove_folder
+from rankwise.queries.parts.regroup import RANGE_BYTES, IdKind, Regrouped, SourceBlock
+from rankwise.queries.parts.spool import Rows, remove_folder
 from rankwise.queries.parts.write import PART_BYTES, PartsWriter
 from rankwise.queries.queries import Queries
 from rankwise.queries.stored import load_queries
+from rankwise.queries.string_column import StringColumn
 
-_SMALLEST = 1 << 16
+OnRead = Callable[[int], object]
+
+# Rows that are numbered together.
+_ROWS = 1 << 17
+_UNUSED = np.zeros(0, np.int64)
+_SMALLEST = 1 << 16  # bytes of a part
 
 
 def write_parts(
@@ -106,8 +140,8 @@ def write_parts(
     checks.refuse_unless_one_of(unjudged, "unjudged", ("error", "drop", "zero"))
     whole = _whole(source)
     if whole is None:
-        sources = [one for given in _listed(source) for one in expanded(given)]
-        whole = _stored(sources)
+        sources = [one for given in _as_list(source) for one in expand_source(given)]
+        whole = _open_stored(sources)
     if whole is not None:
         with PartsWriter(path, part_bytes=size, overwrite=overwrite) as writer:
             _write_queries(whole, writer, dtype)
@@ -127,7 +161,7 @@ def write_parts(
     return Parts(path)
 
 
-def _listed(source: Any) -> list[Any]:
+def _as_list(source: Any) -> list[Any]:
     """The sources one by one."""
     if isinstance(source, (list, tuple)):
         if not source:
@@ -137,7 +171,7 @@ def _listed(source: Any) -> list[Any]:
 
 
 def _whole(source: Any) -> Iterator[Queries] | None:
-    """Blocks of whole queries, where the source is made of them; None for files and datasets."""
+    """SourceReader of whole queries, where the source is made of them; None for files and datasets."""
     if isinstance(source, (Queries, Parts)):
         return blocks_of(source)
     if isinstance(source, (str, bytes, os.PathLike)) or hasattr(source, "schema") or not isinstance(source, Iterable):
@@ -151,7 +185,7 @@ def _whole(source: Any) -> Iterator[Queries] | None:
     return chain([first], blocks)
 
 
-def _stored(sources: list[Any]) -> Iterator[Queries] | None:
+def _open_stored(sources: list[Any]) -> Iterator[Queries] | None:
     """The queries of a single rankwise file or data set in parts, whose queries are whole; None for anything else."""
     if len(sources) != 1 or not isinstance(sources[0], str):
         return None
@@ -189,7 +223,7 @@ def _write_queries(blocks: Iterator[Queries], writer: PartsWriter, dtype: str | 
             bar.advance_rows(block.n_documents, block.X.nbytes)
 
 
-def _write_sources(sources: list[Any], writer: PartsWriter, options: SourceOptions, memory: int) -> None:
+def _write_sources(sources: list[Any], writer: PartsWriter, options: "SourceOptions", memory: int) -> None:
     """Read, group and write rows of any order."""
     folder = writer.folder / "grouping"
     folder.mkdir()
@@ -197,7 +231,7 @@ def _write_sources(sources: list[Any], writer: PartsWriter, options: SourceOptio
     sizes = [bytes_of(source) for source in sources]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     with throughput("reading", total) as bar:
-        blocks = Blocks(options, lambda count: bar.advance_rows(0, count))
+        blocks = SourceReader(options, lambda count: bar.advance_rows(0, count))
         for source in sources:
             for block in blocks.of(source):
                 regrouped.append(block)
@@ -206,3 +240,343 @@ def _write_sources(sources: list[Any], writer: PartsWriter, options: SourceOptio
         for queries in regrouped.queries(bar.advance_rows):
             writer.append(queries)
     remove_folder(folder)
+
+
+# ------------------------------------------------------------------------------------------------------ blocks of rows
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """How sources are read.
+
+    Attributes
+    ----------
+    dtype : str
+        The type of the features.
+    missing : {"error", "zero", "min", "keep"}
+        What to do with features that are not finite.
+    unjudged : {"error", "drop", "zero"}
+        What to do with labels that are empty or negative.
+    zero_based : bool or "auto"
+        Whether the feature ids of LETOR text begin at 0; "auto": yes if an id 0 occurs in any text.
+    n_features : int or None
+        The width of LETOR text.
+    feature_names : sequence of str, or None
+        The names of the features of LETOR text.
+    roles : Roles
+        The roles of the columns of tables.
+    grades : mapping of str to float, or None
+        The labels of the words in the label column of tables.
+    """
+
+    dtype: str = "float64"
+    missing: Missing = "error"
+    unjudged: Unjudged = "error"
+    zero_based: ZeroBased = "auto"
+    n_features: int | None = None
+    feature_names: Sequence[str] | None = None
+    roles: Roles = field(default_factory=Roles)
+    grades: Mapping[str, float] | None = None
+
+
+def expand_source(source: Any) -> list[Any]:
+    """The files of a source, in order: a folder stands for its files, sorted by name, those of its folders included.
+
+    Parameters
+    ----------
+    source : path or dataset
+        A file, a folder, or a dataset of pyarrow.
+
+    Returns
+    -------
+    sources : list
+        Files, folders of data sets in parts, and datasets.
+    """
+    if not isinstance(source, (str, bytes, os.PathLike)):
+        return [source]
+    name = path_of(source)
+    if name == "-" or not os.path.isdir(name) or os.path.isfile(os.path.join(name, NAME)):
+        return [name]
+    # names that begin with a dot or an underscore are notes of other programs, such as Spark's _SUCCESS
+    files = [
+        path
+        for path in sorted(Path(name).rglob("*"))
+        if path.is_file() and not any(one.startswith((".", "_")) for one in path.relative_to(name).parts)
+    ]
+    if not files:
+        raise FileFormatError(f"{name} holds no files")
+    if all(path.suffix.lower() == ".parquet" for path in files):
+        # pyarrow reads columns that are in the names of folders (grade=2/part-0.parquet), too
+        return [require("pyarrow.dataset").dataset(name, format="parquet", partitioning="hive")]
+    return [os.fspath(path) for path in files]
+
+
+def bytes_of(source: Any) -> int | None:
+    """The size of a source, or None where it is not known."""
+    if not isinstance(source, str):
+        files = getattr(source, "files", None)
+        return None if not files else sum(os.path.getsize(one) for one in files if os.path.isfile(one))
+    if os.path.isdir(source):
+        return sum(path.stat().st_size for path in Path(source).iterdir() if path.is_file())
+    return os.path.getsize(source) if os.path.isfile(source) else None
+
+
+class SourceReader:
+    """SourceReader of rows of any sources; the first table decides which columns are features.
+
+    Parameters
+    ----------
+    options : SourceOptions
+        How sources are read.
+    on_read : callable
+        Receives the number of bytes each time some are read.
+    """
+
+    def __init__(self, options: SourceOptions, on_read: OnRead) -> None:
+        self._options, self._on_read = options, on_read
+        self._first: tuple[str, list[str]] | None = None
+
+    def of(self, source: Any) -> Iterator[SourceBlock]:
+        """The rows of a source.
+
+        Parameters
+        ----------
+        source : str or dataset
+            What :func:`expand_source` gives.
+
+        Yields
+        ------
+        block : SourceBlock
+            Consecutive rows.
+        """
+        if not isinstance(source, str):
+            yield from self._dataset(source)
+        elif os.path.isdir(source):
+            yield from self._whole_queries(source, Parts(source))
+        elif is_arrow(source):
+            yield from self._arrow(source)
+        elif os.path.isfile(source) and is_store(source):
+            yield from self._whole_queries(source, load_queries(source))
+        else:
+            with open_text(source, self._on_read) as stream:
+                yield from self._letor(stream) if stream.kind == "letor" else self._csv(stream)
+
+    # -------------------------------------------------------------------------------------------------------- texts
+
+    def _letor(self, stream: ByteStream) -> Iterator[SourceBlock]:
+        """A LETOR text; each block has the features and the first feature id that it shows."""
+        asked = self._options
+        how = as_reading(
+            asked.dtype,
+            asked.missing,
+            asked.unjudged,
+            asked.zero_based,
+            asked.n_features,
+            asked.feature_names,
+            None,
+            streaming=True,
+        )
+        found = False
+        for text, first_line in iter_blocks(stream, _ROWS, skip_negative=how.rules.unjudged == code.DROP):
+            table = read_table(text, how, first_line)
+            if table is None or not len(table.y):
+                continue
+            found = True
+            rows = Rows(_UNUSED, table.X, table.y, table.docid, base=table.rules.base)
+            yield SourceBlock(rows, table.run_qid, table.run_row, "written", stream.name, how.names)
+        if not found:
+            raise FileFormatError(f"{stream.name} has no rows: expected lines of the form label qid:id feature:value")
+
+    def _csv(self, stream: ByteStream) -> Iterator[SourceBlock]:
+        """A CSV text."""
+        refuse_other_json(stream)
+        asked, text = self._options, CsvText.open(stream)
+        with _about(stream.name):
+            wanted = text.select(
+                self._roles(stream.name, text.names, asked.roles),
+                missing=asked.missing,
+                unjudged=asked.unjudged,
+                grades=asked.grades,
+            )
+            for rows in _gather(text.pieces(wanted)):
+                yield self._of_table(rows, wanted.columns, stream.name, 0)
+
+    # ------------------------------------------------------------------------------------------------------- tables
+
+    def _roles(self, name: str, names: Sequence[str], roles: Roles) -> Roles:
+        """The roles, with the features of the first table in its order."""
+        columns = roles.among(names)
+        if self._first is None:
+            self._first = name, columns.features
+        first, features = self._first
+        odd = sorted(set(features) ^ set(columns.features))
+        if odd:
+            has, lacks = (first, name) if odd[0] in features else (name, first)
+            raise DataError(
+                f"{has} has a column {odd[0]!r} and {lacks} has not: the tables of a data set must have the same "
+                "features; pass ignore= to leave columns out"
+            )
+        return replace(roles, features=features)
+
+    def _of_table(
+        self, rows: TableRows, columns: Columns, name: str, first_row: int, named: bool = True
+    ) -> SourceBlock:
+        """Rows of a table as a block."""
+        rows = without_unjudged(rows, self._options.unjudged)
+        X = as_type(rows.X, self._options.dtype)
+        _check(X, rows.y, self._options.missing, columns.features, first_row)
+        if rows.document_weight is not None and not checks.usual_weights(rows.document_weight).all():
+            raise DataError(f"document weights {checks.WEIGHTS}")
+        ids, head, kind = _runs(rows.qid)
+        kept = Rows(_UNUSED, X, rows.y, rows.docid, rows.weight, rows.document_weight)
+        return SourceBlock(kept, ids, head, kind, name, tuple(columns.features) if named else None)
+
+    def _arrow(self, name: str) -> Iterator[SourceBlock]:
+        """A Parquet or Arrow file."""
+        file = open_arrow(name)
+        with _about(name):
+            roles = _add_noted_roles(self._options.roles, file.facts, file.names)
+            columns = self._roles(name, file.names, roles).among(file.names)
+            row = 0
+            for batch in file.batches(columns, _ROWS, self._on_read):
+                yield self._of_batch(batch, columns, name, row, file.facts.get("named") is not False)
+                row += len(batch)
+
+    def _dataset(self, dataset: Any) -> Iterator[SourceBlock]:
+        """A dataset of pyarrow, batch by batch with little read ahead."""
+        arrow = require("pyarrow")
+        files = getattr(dataset, "files", None)
+        name = f"{os.path.dirname(files[0]) or '.'} ({len(files)} files)" if files else "the dataset"
+        if not hasattr(dataset, "to_batches") or not hasattr(dataset, "schema"):
+            raise DataError(
+                f"a source must be a path or a pyarrow dataset, got {type(dataset).__name__}; "
+                "from_frame reads data frames"
+            )
+        with _about(name):
+            names = dataset.schema.names
+            columns = self._roles(name, names, self._options.roles).among(names)
+            needed = [*columns.features, *(one for one in (*columns[:4], columns.document_weight) if one is not None)]
+            total, count = bytes_of(dataset) or 0, dataset.count_rows() if hasattr(dataset, "count_rows") else 0
+            scanned = _batches(dataset, list(dict.fromkeys(needed)))
+            row = 0
+            for batch in scanned:
+                yield self._of_batch(arrow.Table.from_batches([batch]), columns, name, row, True)
+                row += len(batch)
+                self._on_read(int(total * len(batch) / max(1, count)))
+
+    def _of_batch(self, batch: Any, columns: Columns, name: str, first_row: int, named: bool) -> SourceBlock:
+        rows = rows_of(open_frame(batch), columns, self._options.grades, self._options.unjudged)
+        return self._of_table(rows, columns, name, first_row, named)
+
+    # ------------------------------------------------------------------------------------------------ rankwise files
+
+    def _whole_queries(self, name: str, queries: Queries | Parts) -> Iterator[SourceBlock]:
+        """A rankwise file or a data set in parts."""
+        total = bytes_of(name) or 0
+        for block in blocks_of(queries):
+            if block.qid is None:
+                raise DataError(f"{name} has no query ids, which are needed to join several sources")
+            ids, _, kind = _runs(block.qid)
+            weight = None if block.weight is None else np.repeat(block.weight, block.sizes)
+            X = as_type(block.X, self._options.dtype)
+            _check(X, None, self._options.missing, block.feature_names, 0)
+            rows = Rows(_UNUSED, X, block.y, block.docid, weight, block.document_weight)
+            filled = block.sizes > 0
+            yield SourceBlock(rows, ids[filled], block.start[:-1][filled], kind, name, block.feature_names)
+            self._on_read(int(total * block.n_documents / max(1, queries.n_documents)))
+
+
+def blocks_of(queries: Queries | Parts) -> Iterator[Queries]:
+    """Queries, chunk by chunk."""
+    if isinstance(queries, Parts):
+        yield from queries.blocks()
+    else:
+        for first, last in parallel.query_chunks(queries.start):
+            yield queries[first:last]
+
+
+def as_type(X: Floats, dtype: str) -> Floats:
+    """Features of another type; numbers that float32 cannot hold become infinite and are found by the check."""
+    with np.errstate(over="ignore"):
+        return X.astype(dtype, copy=False)
+
+
+def _check(X: Floats, y: Any, missing: Missing, names: Any, first_row: int) -> None:
+    """Refuse features that are not finite and labels that are not labels, by their row in the source."""
+    found = checks.first_not_finite(X) if missing == "error" else None
+    if found is not None:
+        row, feature = found
+        called = f" ({names[feature]})" if names else ""
+        raise DataError(
+            f"X is {X[row, feature]} at row {first_row + row:,}, feature {feature}{called}: "
+            "pass missing='zero' or missing='min', or replace NaN and infinity"
+        )
+    if missing == "keep":
+        checks.refuse_infinite(X, names)
+    if y is not None:
+        bad = ~(np.isfinite(y) & (y >= 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"labels must be finite and 0 or more, got {y[row]:g} at row {first_row + row:,}: pass "
+                "unjudged='drop' or unjudged='zero'"
+            )
+
+
+def _runs(qid: Any) -> tuple[StringColumn, NDArray[np.int64] | None, IdKind]:
+    """(ids as texts, first row of each, kind) of the query ids of rows."""
+    if isinstance(qid, StringColumn):
+        return qid, None, "written"
+    ids = as_ids(qid, "qid")
+    if ids.dtype.kind in "iu":
+        head = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+        letters = ids[head].astype("S20").view(np.uint8).reshape(len(head), 20)
+        there = letters != 0
+        offset = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int64)
+        return StringColumn(letters[there], offset), head, "whole"
+    names = ids.tolist()
+    real = ids.dtype.kind == "f"
+    return StringColumn.of(map(repr, names) if real else names), None, "real" if real else "text"
+
+
+def _gather(pieces: Iterator[TableRows]) -> Iterator[TableRows]:
+    """The same rows in blocks of about as many rows as are numbered together."""
+    waiting: list[TableRows] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(len(one.X) for one in waiting) >= _ROWS:
+            yield TableRows.concat(waiting)
+            waiting = []
+    if waiting:
+        yield TableRows.concat(waiting)
+
+
+def _add_noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> Roles:
+    """The roles with what ``write_table`` noted in the file."""
+    if facts.get("labels", "") is None and roles.label not in names:
+        roles = replace(roles, label=None)
+    if roles.weight is None and facts.get("weighted") is True:
+        roles = replace(roles, weight="weight")
+    if roles.document_weight is None and facts.get("document_weighted") is True:
+        roles = replace(roles, document_weight="document_weight")
+    return roles
+
+
+def _batches(dataset: Any, columns: list[str]) -> Iterator[Any]:
+    """Record batches in the order of the files; a table or a reader has fewer options than a dataset."""
+    if hasattr(dataset, "scanner"):
+        return iter(dataset.to_batches(columns=columns, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1))
+    if hasattr(dataset, "select"):
+        return iter(dataset.select(columns).to_batches(max_chunksize=_ROWS))
+    return iter(batch.select(columns) for batch in dataset)
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    """Put the name of the source before messages about its data."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except DataError as error:
+        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error

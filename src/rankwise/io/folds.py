@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise.errors import FileFormatError
 from rankwise.io.letor.read import read_letor
 from rankwise.queries.concat import concat
@@ -52,10 +52,10 @@ def read_folds(folder: str | os.PathLike[str], *, rename: bool = False, **option
         return (Fold(*_read_alike(three, options)) for three in files)
     if not any(root.glob("S[1-5].txt*")):
         raise FileFormatError(f"{root} must hold Fold1 ... Fold{_PARTS} or S1.txt ... S{_PARTS}.txt")
-    return _rotated([_file(root, f"S{number}") for number in range(1, _PARTS + 1)], rename, options)
+    return _rotate([_file(root, f"S{number}") for number in range(1, _PARTS + 1)], rename, options)
 
 
-def _rotated(files: Sequence[Path], rename: bool, options: dict[str, Any]) -> Iterator[Fold]:
+def _rotate(files: Sequence[Path], rename: bool, options: dict[str, Any]) -> Iterator[Fold]:
     """The five folds of five parts."""
     parts = _read_alike(files, options)
     if rename:

@@ -134,7 +134,7 @@ def member(value: Any, key: str, kind: type, where: str) -> Any:
     """
     if not isinstance(value, dict) or not isinstance(value.get(key), kind):
         found = value[key] if isinstance(value, dict) and key in value else value
-        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}, got {shown(found)}")
+        raise FileFormatError(f"{where}: expected an object with {key!r}, {_KINDS[kind]}, got {describe_value(found)}")
     return value[key]
 
 
@@ -144,24 +144,24 @@ def text_of(value: Any, what: str, where: str) -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise FileFormatError(f"{where}: {what} must be a text, got {shown(value)}")
+    raise FileFormatError(f"{where}: {what} must be a text, got {describe_value(value)}")
 
 
 def number_of(value: Any, what: str, where: str) -> float:
     """A finite number."""
     if is_number(value) and abs(value) <= _LARGEST:
         return float(value)
-    raise FileFormatError(f"{where}: {what} must be a number, got {shown(value)}")
+    raise FileFormatError(f"{where}: {what} must be a number, got {describe_value(value)}")
 
 
 def items_of(value: Any, what: str, where: str) -> Iterator[tuple[str, Any]]:
     """The entries of what has to be an object."""
     if not isinstance(value, dict):
-        raise FileFormatError(f"{where}: {what} must be an object, got {shown(value)}")
+        raise FileFormatError(f"{where}: {what} must be an object, got {describe_value(value)}")
     return iter(value.items())
 
 
-def shown(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """A value as an error message shows it."""
     return f"{value!r:.60}" if not isinstance(value, (dict, list)) else f"{_KINDS[type(value)]} of {len(value):,}"
 

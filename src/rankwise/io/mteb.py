@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.errors import DataError, FileFormatError
-from rankwise.io.json_text import items_of, member, number_of, read_json, shown, text_of
+from rankwise.io.json_text import describe_value, items_of, member, number_of, read_json, text_of
 from rankwise.io.sources import name_of, open_stream
 from rankwise.io.trec import Run, Source
 from rankwise.queries.string_column import StringColumn
@@ -88,8 +88,8 @@ def _of_object(where: str, value: Any, subset: str | None, split: str | None) ->
     """query -> document -> score of MTEB's object."""
     parts = {key: part for key, part in items_of(value, "predictions", where) if key != _META}
     if _META in value or _is_nested(parts):
-        part = _chosen(parts, subset, "subset", where)
-        part = _chosen(dict(items_of(part, "a subset", where)), split, "split", where)
+        part = _choose(parts, subset, "subset", where)
+        part = _choose(dict(items_of(part, "a subset", where)), split, "split", where)
         parts = dict(items_of(part, "a split", where))
     elif subset is not None or split is not None:
         raise DataError(f"{where} has queries and no subsets: leave out subset= and split=")
@@ -108,7 +108,7 @@ def _is_nested(parts: dict[str, Any]) -> bool:
     return isinstance(next(iter(first.values()), None), dict)
 
 
-def _chosen(parts: dict[str, Any], name: str | None, what: str, where: str) -> Any:
+def _choose(parts: dict[str, Any], name: str | None, what: str, where: str) -> Any:
     """The part of this name, or the only one."""
     there = ", ".join(map(repr, parts)) or "none"
     if name is None and len(parts) == 1:
@@ -156,7 +156,7 @@ def means_in_json(values: list[Any]) -> str | None:
     first = values[0]
     if len(values) == 1 and isinstance(first, dict) and _META not in first:
         if isinstance(first.get("scores"), dict) and "task_name" in first:
-            return f"a result of MTEB's task {shown(first['task_name'])}"
+            return f"a result of MTEB's task {describe_value(first['task_name'])}"
         if "mteb_version" in first:
             return "a result of MTEB"
     return None

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import lines_of, name_of
@@ -161,11 +161,11 @@ def from_trec(
     """
     refuse_unless_one_of(missing_queries, "missing_queries", ("skip", "zero"))
     qrels, run = as_qrels(qrels), as_run(run)
-    labels = _judged(qrels, unjudged)
+    labels = _labels_by_query(qrels, unjudged)
     scores = by_query(run.qid, run.docid, run.score)
     _report(labels, scores, missing_queries)
     lists = {
-        qid: _joined(labels[qid], scores.get(qid, {})) for qid in labels if qid in scores or missing_queries == "zero"
+        qid: _join(labels[qid], scores.get(qid, {})) for qid in labels if qid in scores or missing_queries == "zero"
     }
     lists = {qid: documents for qid, documents in lists.items() if documents}  # "drop" may leave nothing
     rows = [row for documents in lists.values() for row in documents]
@@ -210,7 +210,7 @@ def write_run(
         )
     label = _field(tag, "tag")
     with _writing_lines(path) as file:
-        for query, qid, docids in _identified(queries):
+        for query, qid, docids in _iter_ids(queries):
             own = values[queries.rows_of(query)]
             order = np.argsort(-own, kind="stable")[: int((own > -np.inf).sum())]
             shown = np.arange(len(order), 0, -1) if ties_as_rank else own[order]
@@ -233,7 +233,7 @@ def write_qrels(queries: Queries, path: FilePath) -> None:
     labels = as_queries(queries, "write_qrels").labels()
     written = labels if queries.judged is None else np.where(queries.judged, labels, np.nan)
     with _writing_lines(path) as file:
-        for query, qid, docids in _identified(queries):
+        for query, qid, docids in _iter_ids(queries):
             for docid, value in zip(docids, written[queries.rows_of(query)].tolist(), strict=True):
                 if math.isnan(value):
                     continue
@@ -286,7 +286,7 @@ def by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]
     return grouped
 
 
-def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
+def _labels_by_query(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
     """query -> document -> label, -1 where it was not judged; NaN for a document to be dropped."""
     refuse_unless_one_of(unjudged, "unjudged", ("zero", "drop", "error"))
     negative = qrels.label < 0
@@ -299,7 +299,7 @@ def _judged(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
     return by_query(qrels.qid, qrels.docid, np.where(negative, -1.0 if unjudged == "zero" else np.nan, qrels.label))
 
 
-def _joined(labels: dict[str, float], scores: dict[str, float]) -> list[tuple[str, float, float]]:
+def _join(labels: dict[str, float], scores: dict[str, float]) -> list[tuple[str, float, float]]:
     """(docid, label, score) of the retrieved documents, and then of the others in the judgements; -1: not judged."""
     rows = [(docid, labels.get(docid, -1.0), score) for docid, score in scores.items()]
     rows += [(docid, label, -np.inf) for docid, label in labels.items() if docid not in scores]
@@ -398,7 +398,7 @@ def _writing_lines(path: FilePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
             yield packed
 
 
-def _identified(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
+def _iter_ids(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:
     """(number, id, ids of the documents) of each query, as the words of a file."""
     names = [_field(name, "query id") for name in queries.names()]
     if (twice := first_repeated(names)) is not None:

@@ -39,7 +39,7 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
         docid=None if docids is None else StringColumn.concat(docids),
         feature_names=parts[0].feature_names,
         document_weight=_document_weights(parts),
-        judged=_judged(parts),
+        judged=_concat_judged(parts),
         scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
         built_by=common_builder(parts),
     )
@@ -53,7 +53,7 @@ def _document_weights(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
     return np.concatenate(list(every))
 
 
-def _judged(parts: Sequence[Queries]) -> NDArray[np.bool_] | None:
+def _concat_judged(parts: Sequence[Queries]) -> NDArray[np.bool_] | None:
     """Which documents were judged, all of those of parts that do not say; None if no part does."""
     if all(part.judged is None for part in parts):
         return None

@@ -38,7 +38,8 @@ def queries_html(queries: "Queries") -> str:
     """
     shown = min(len(queries), _QUERIES)
     first = _first_queries(queries, shown).html()
-    return notebook_html(paragraph(repr(queries), *_named(queries.feature_names)), first, _more(len(queries) - shown))
+    about = paragraph(repr(queries), *_list_features(queries.feature_names))
+    return notebook_html(about, first, _more(len(queries) - shown))
 
 
 def _first_queries(queries: "Queries", shown: int) -> Table:
@@ -68,7 +69,7 @@ def parts_html(parts: "Parts") -> str:
     """
     shown = min(len(parts), _QUERIES)
     first = _first_queries(parts.block(0, shown), shown).html()
-    return notebook_html(paragraph(repr(parts), *_named(parts.feature_names)), first, _more(len(parts) - shown))
+    return notebook_html(paragraph(repr(parts), *_list_features(parts.feature_names)), first, _more(len(parts) - shown))
 
 
 def query_html(query: "Query") -> str:
@@ -115,7 +116,7 @@ def _counts(labels: Any) -> str:
     )
 
 
-def _named(names: tuple[str, ...] | None) -> list[str]:
+def _list_features(names: tuple[str, ...] | None) -> list[str]:
     """A line with the first names of features; none where they have no names."""
     if not names:
         return []
@@ -185,9 +186,9 @@ class QueryBrowser:
     def _repr_html_(self) -> str:
         """The HTML that notebooks show."""
         left = len(self._queries) - len(self._chosen)
-        return notebook_html(paragraph(repr(self._queries)), *map(self._opened, self._chosen), _more(left))
+        return notebook_html(paragraph(repr(self._queries)), *map(self._details, self._chosen), _more(left))
 
-    def _opened(self, place: int) -> str:
+    def _details(self, place: int) -> str:
         """One query that opens."""
         query, rows = self._queries[place], self._queries.rows_of(place)
         scores = None if self._scores is None else self._scores[rows]

@@ -17,7 +17,7 @@ from rankwise.errors import DataError
 from rankwise.queries import checks, grouping
 from rankwise.queries.checks import Floats, Missing, plural
 from rankwise.queries.grouped_labels import Labels
-from rankwise.queries.selection import Query, as_scaling, checked_fields, one_query, select, select_features
+from rankwise.queries.selection import Query, as_scaling, check_fields, one_query, select, select_features
 from rankwise.queries.source import MemorySource
 from rankwise.queries.string_column import StringColumn
 
@@ -135,7 +135,7 @@ class Queries(MemorySource):
         if qid is not None:
             layout = layout._replace(qid=grouping.as_query_ids(qid, len(layout.start) - 1))
         self._set(
-            *checked_fields(X, y, layout, weight, docid, feature_names),
+            *check_fields(X, y, layout, weight, docid, feature_names),
             as_scaling(scaling, X.shape[1]),
             None if document_weight is None else checks.as_document_weights(document_weight, len(X)),
             None,
@@ -243,7 +243,7 @@ class Queries(MemorySource):
         parts = grouping.by_id(qid, len(X)) if qid is not None else grouping.by_size(group, len(X))  # type: ignore[arg-type]
         if group is not None:
             grouping.warn_of_empty(np.diff(parts.start), "group")
-        fields = checked_fields(X, y, parts, weight, docid, feature_names, missing)
+        fields = check_fields(X, y, parts, weight, docid, feature_names, missing)
         queries = cls._trusted(*fields)._replace(finite=missing != "keep")
         return queries if document_weight is None else queries.with_document_weight(document_weight)
 

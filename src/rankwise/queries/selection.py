@@ -95,7 +95,7 @@ class Query:
         return query_html(self)
 
 
-def checked_fields(
+def check_fields(
     X: Floats, y: Any, layout: Grouping, weight: Any, docid: Any, names: Any, missing: Missing = "error"
 ) -> tuple[Any, ...]:
     """The fields of queries, without the scaling, after all checks but those of ``X``'s type and of the layout."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 import tempfile
 from collections.abc import Iterator
 
-from rankwise.features.stored import STORABLE, storable
+from rankwise.features.codec import STORABLE, storable
 
 Vector = NDArray[np.float64]
 
@@ -204,7 +204,7 @@ class MappedRanker(Ranker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        from rankwise.features.stored import Packed
+        from rankwise.features.codec import Packed
         from rankwise.rankers._persist import nested_state
 
         packed = Packed()
@@ -214,7 +214,7 @@ class MappedRanker(Ranker):
         return {"transformer": made, "width": self.map_.width, "ranker": facts}, arrays
 
     def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        from rankwise.features.stored import NotStorableError, Packed
+        from rankwise.features.codec import NotStorableError, Packed
 
         facts, arrays = self.ranker_._frozen_state()
         packed = Packed()
@@ -229,13 +229,13 @@ class MappedRanker(Ranker):
 
     @one_blas_thread()
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        from rankwise.features.stored import unpacked
+        from rankwise.features.codec import unpack
         from rankwise.rankers._persist import read_nested
 
         self._measure()
         inside = store.part("map.", {})
         arrays = {name: inside.array(name) for name in inside.places}
-        transformer = unpacked(facts["transformer"], arrays)
+        transformer = unpack(facts["transformer"], arrays)
         if not hasattr(transformer, "transform") or getattr(transformer, "n_features_in_", None) != self.n_features_in_:
             raise RankwiseError("its transformer is not fitted on its features")
         self.map_ = RowMap.of(transformer, np.zeros((1, self.n_features_in_)))
@@ -280,7 +280,7 @@ class RowMap:
         Parameters
         ----------
         transformer : object
-            A transformer of scikit-learn, or the name of a class of :data:`rankwise.features.stored.STORABLE`.
+            A transformer of scikit-learn, or the name of a class of :data:`rankwise.features.codec.STORABLE`.
         queries : Queries
             The training queries; X of float32 is copied to float64, and so are rows that are not grouped by query.
 

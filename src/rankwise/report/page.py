@@ -15,7 +15,7 @@ from typing import Any
 
 from rankwise._atomic_write import refusing, writing
 from rankwise._extras import require
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise.errors import DataError, RankwiseError, ReportWarning, in_one_line, warn
 from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.report.collect import collect

@@ -8,8 +8,18 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 
-from rankwise import AdaRank, Queries, RidgeRanker, SLAMPerceptron, evaluate, kfold, make_lists, significance, split
-from rankwise._api import compare
+from rankwise import (
+    AdaRank,
+    Queries,
+    RidgeRanker,
+    SLAMPerceptron,
+    compare,
+    evaluate,
+    kfold,
+    make_lists,
+    significance,
+    split,
+)
 from rankwise.evaluation import select
 from rankwise.evaluation.comparison.selection import all_names, combinations, grid_for
 from rankwise.io import Fold

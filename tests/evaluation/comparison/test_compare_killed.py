@@ -15,7 +15,7 @@ PROGRAM = textwrap.dedent(
     import json, os, shutil, signal, sys, time
     import numpy as np
     import rankwise as rw
-    from rankwise._api import compare
+    from rankwise import compare
 
     seed, moments, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     lists = rw.make_lists(30, documents=6, features=3, random_state=3)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from rankwise import Queries, RidgeRanker, kfold, make_lists, split
-from rankwise._api import compare
+from rankwise import Queries, RidgeRanker, compare, kfold, make_lists, split
 from rankwise.errors import RankwiseError
 from rankwise.io import Fold
 from rankwise.measures import parse

@@ -8,8 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 
 import rankwise
-from rankwise import AdaRank, Queries, RidgeRanker, SLAMPerceptron, kfold, make_lists
-from rankwise._api import compare
+from rankwise import AdaRank, Queries, RidgeRanker, SLAMPerceptron, compare, kfold, make_lists
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.comparison import keys as compare_keys
 from rankwise.evaluation.comparison.keys import describe, fingerprint, plain

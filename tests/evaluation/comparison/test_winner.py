@@ -21,7 +21,7 @@ from experiments.coverage_winners import (
     false_ones,
     run_winners,
 )
-from rankwise._api import compare
+from rankwise import compare
 from rankwise.errors import RankwiseError
 from rankwise.queries.overlap import overlap
 

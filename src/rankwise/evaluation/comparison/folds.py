@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankwise.errors import DataError
 from rankwise.evaluation.files import read_scores
 from rankwise.features.builder import FeatureBuilder
-from rankwise.features.judged import built_by, new_builder, read_or_open
+from rankwise.features.judged import apply_builder, new_builder, read_or_open
 from rankwise.features.roles import docids_of, labels_of
 from rankwise.features.table import RawTable, SelectedRows
 from rankwise.io.any_file import read_any
@@ -109,7 +109,7 @@ class FoldParts:
         assert self.table is not None
         assert self.whole is not None
         rows = SelectedRows(self.table, _table_rows(self.whole))
-        built = built_by(model.features_, rows, "the data", self.options)
+        built = apply_builder(model.features_, rows, "the data", self.options)
         self.refuse_seen(name, model, built)
         return model.predict(built)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import refusing, remove_parts
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise._store import StoreWriter, open_store
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.comparison.cells import Cell

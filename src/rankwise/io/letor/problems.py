@@ -58,7 +58,7 @@ class Reading:
     base_given: bool
     n_jobs: int | None
 
-    def settled(self, rules: code.LetorRules) -> "Reading":
+    def with_known_shape(self, rules: code.LetorRules) -> "Reading":
         """The same with the base and the width of a block that has been read."""
         return replace(self, rules=rules._replace(fixed_base=True, fixed_width=True))
 
@@ -98,7 +98,7 @@ class SourceLocation:
             token = token.split(bytes([stop]), 1)[0]
         return token
 
-    def found(self, place: int) -> str:
+    def quote(self, place: int) -> str:
         """The token that begins at this byte, quoted."""
         token = self.token(place).decode("utf-8", "replace")
         return repr(token if len(token) <= _SHOWN else token[:_SHOWN] + "...") if token else "nothing"
@@ -109,7 +109,7 @@ class SourceLocation:
             place -= 1
         return _identity(self.token(place))
 
-    def repeated(self, place: int) -> int:
+    def find_repeated(self, place: int) -> int:
         """Where the first repeated feature of a line stands, from this byte on."""
         end = place
         while end < len(self.text) and self.text[end] not in b"\n#":
@@ -125,7 +125,7 @@ class SourceLocation:
             offset += len(token)
         return place
 
-    def announced(self, feature: int) -> int:
+    def find_feature(self, feature: int) -> int:
         """Where the first ``id:`` of this feature stands; ids beyond the largest known one are the same."""
         digits = rb"[1-9][0-9]{17,}" if feature >= code.LARGEST_ID else b"0*%d" % feature
         found = re.search(rb"[ \t\r\v\f]" + digits + rb":", self.text.data)
@@ -157,13 +157,13 @@ def _identity(token: bytes) -> int:
 def problem(where: SourceLocation, reason: int, place: int, rules: code.LetorRules, how: Reading) -> FileFormatError:
     """The error for what the reader, following ``rules``, noted at this byte."""
     if reason == code.ID_REPEATED:
-        place = where.repeated(place)
+        place = where.find_repeated(place)
     return FileFormatError(f"{where.of(place)}: {_sentence(where, reason, place, rules, how)}")
 
 
 def _sentence(where: SourceLocation, reason: int, place: int, rules: code.LetorRules, how: Reading) -> str:
     """The message for a reason, without the place."""
-    found = where.found(place)
+    found = where.quote(place)
     match reason:
         case code.BAD_LABEL:
             return f"expected a label (a finite number), got {found}"

@@ -314,25 +314,25 @@ def read_table(text: Text, how: Reading, first_line: int = 1) -> LetorTable | No
         if (stray := where.stray_return()) is not None:
             raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
         return None
-    ranges = [Range(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
+    ranges = [LineRange(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
     rules = infer_schema(text.data, bounds, how.rules, how.dtype)
     y = np.zeros(n_rows)
     dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
     while True:
-        X = _allocated(n_rows, rules, how.dtype, text.name)  # zeros take memory when they are first written to
+        X = _allocate(n_rows, rules, how.dtype, text.name)  # zeros take memory when they are first written to
         if not how.width_given:
             _refuse_unless_justified(n_rows, rules, how.dtype, SourceLocation(text.name, text.data, first_line))
         parts = parallel.map_chunks(RangeReader(text, rules, X, y, dropped).read, ranges, how.n_jobs)
         for notes in (part.notes for part in parts if part.notes.problem):
             raise problem(SourceLocation(text.name, text.data, first_line), notes.problem, notes.place, rules, how)
-        seen = _corrected(rules, parts)
+        seen = _correct(rules, parts)
         if seen == rules:
             break
         rules = seen
         del X  # its memory is needed for the wider one
     kept = [part.notes.rows for part in parts]
     if sum(kept) < n_rows:
-        X, y = _closed_up(X, rules.width, first_row, kept), _closed_up(y, 1, first_row, kept)
+        X, y = _close_up(X, rules.width, first_row, kept), _close_up(y, 1, first_row, kept)
     before = offsets(kept)
     return LetorTable(
         X.reshape(len(y), rules.width),
@@ -354,13 +354,13 @@ def _refuse_unless_justified(n_rows: int, rules: code.LetorRules, dtype: Any, wh
         return
     largest = rules.base + rules.width - 1
     raise FileFormatError(
-        f"{where.of(where.announced(largest))}: feature {largest:,} would make a table of {n_rows:,} x {rules.width:,} "
-        f"values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: pass "
+        f"{where.of(where.find_feature(largest))}: feature {largest:,} would make a table of {n_rows:,} x "
+        f"{rules.width:,} values, {needed / 2**20:,.0f} MiB, out of {len(where.text):,} bytes of text: pass "
         f"n_features={rules.width} to allow it"
     )
 
 
-def _allocated(n_rows: int, rules: code.LetorRules, dtype: Any, name: str) -> Floats:
+def _allocate(n_rows: int, rules: code.LetorRules, dtype: Any, name: str) -> Floats:
     """Zeros for every value, in one dimension, if they fit into memory."""
     needed = n_rows * rules.width * dtype.itemsize
     free = available_memory()
@@ -376,7 +376,7 @@ def _allocated(n_rows: int, rules: code.LetorRules, dtype: Any, name: str) -> Fl
     )
 
 
-def _closed_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence[int]) -> Any:
+def _close_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence[int]) -> Any:
     """Move every range down, in place, over the rows that the ranges before it left out."""
     filled = 0
     for row, count in zip(first_row, kept, strict=True):
@@ -390,7 +390,7 @@ def _closed_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence
 # ------------------------------------------------------------------------------------------------------ ranges of lines
 
 
-class Range(NamedTuple):
+class LineRange(NamedTuple):
     """The bytes of whole lines, and their rows.
 
     Attributes
@@ -457,7 +457,7 @@ def infer_schema(
     for begin, end in ranges[:: -(-len(ranges) // SAMPLES)]:
         stop = after_newline(data, min(begin + SAMPLE, end), end)
         n_rows = count_rows(data, begin, stop)
-        sample = Range(begin, stop, 0, n_rows)
+        sample = LineRange(begin, stop, 0, n_rows)
         reader = RangeReader(Text("", data), trial, nothing, np.zeros(n_rows), np.zeros(0, dtype=bool))
         samples.append(reader.read(*sample).notes)
     qid = next((notes.qid for notes in samples if notes.qid != code.EITHER), code.WITH_QID)
@@ -560,7 +560,7 @@ def _pieces(data: NDArray[np.uint8], at: NDArray[np.int64], offset: NDArray[np.i
     return StringColumn(copied, offset)
 
 
-def _corrected(rules: code.LetorRules, parts: Sequence[ParsedRange]) -> code.LetorRules:
+def _correct(rules: code.LetorRules, parts: Sequence[ParsedRange]) -> code.LetorRules:
     """The rules that the whole text requires; the inferred ones, if they were right."""
     largest = max(rules.base + rules.width - 1, *(part.notes.largest for part in parts))
     base = 0 if any(part.notes.zero for part in parts) else rules.base

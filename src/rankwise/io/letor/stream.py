@@ -103,7 +103,7 @@ def _iterate(
             table = read_table(text, how, first_line)
             if table is None:
                 continue
-            how = how.settled(table.rules)
+            how = how.with_known_shape(table.rules)
             if not len(table.y):
                 continue
             if seen is None:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import writing
+from rankwise._files import path_of
 from rankwise._kernels import parallel
-from rankwise._paths import path_of
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import first_repeated, refuse_unjudged
 from rankwise.queries.queries import Queries, as_queries
@@ -96,9 +96,7 @@ def _write(columns: _Columns, sparse: bool, file: IO[bytes] | gzip.GzipFile) -> 
     """Format blocks on threads and write them in order."""
     blocks = list(_blocks(columns))
     for first in range(0, len(blocks), BATCH):
-        for text in parallel.map_chunks(
-            lambda *rows: _formatted(columns, sparse, *rows), blocks[first : first + BATCH]
-        ):
+        for text in parallel.map_chunks(lambda *rows: _format(columns, sparse, *rows), blocks[first : first + BATCH]):
             file.write(text)
 
 
@@ -117,7 +115,7 @@ def _blocks(columns: _Columns) -> Iterator[tuple[int, int]]:
     return ((first, min(first + step, n_rows)) for first in range(0, n_rows, step))
 
 
-def _formatted(columns: _Columns, sparse: bool, first: int, last: int) -> bytes:
+def _format(columns: _Columns, sparse: bool, first: int, last: int) -> bytes:
     """The lines of rows ``first`` to ``last``."""
     from rankwise._kernels.text.written import find_long, format_rows
 

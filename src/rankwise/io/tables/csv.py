@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankwise._extras import require
 from rankwise.errors import FileFormatError
-from rankwise.io.sources import DELIMITERS, ByteStream, peeked
+from rankwise.io.sources import DELIMITERS, ByteStream, open_text
 from rankwise.io.tables.records import as_csv
 from rankwise.io.tables.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 from rankwise.queries.checks import Missing, first_repeated
@@ -159,7 +159,7 @@ class CsvText:
         _check_names(columns, source.name)
         return cls(source, found, columns, rest, 1 + header.count(b"\n"), Places(source.name))
 
-    def wanted(self, roles: Roles, **policies: Any) -> Wanted:
+    def select(self, roles: Roles, **policies: Any) -> Wanted:
         """The columns with a role, and what happens to empty cells."""
         return Wanted(self.places, self.names, roles.among(self.names), self.format.decimal, **policies)
 
@@ -224,7 +224,7 @@ def open_csv(path: Any) -> Iterator[CsvText]:
     text : CsvText
         The open text, whose :meth:`~CsvText.records` are the cells.
     """
-    with peeked(path) as source:
+    with open_text(path) as source:
         yield CsvText.open(source)
 
 
@@ -442,9 +442,9 @@ class _Block:
         """One feature; a word raises an error."""
         value = self.number(cell)
         if value is None and self.wanted.decimal == "," and "." in cell:
-            self.refuse(row, f"column {name!r} must have a decimal comma as the other columns have, got {_shown(cell)}")
+            self.refuse(row, f"column {name!r} must have a decimal comma as the other columns have, got {_show(cell)}")
         if value is None:
-            self.refuse(row, text_as_feature(name, _shown(cell)))
+            self.refuse(row, text_as_feature(name, _show(cell)))
         return value
 
     def weights(self, name: str) -> NDArray[np.float64]:
@@ -453,7 +453,7 @@ class _Block:
         for row, cell in enumerate(self.column(name)):
             value = self.number(cell)
             if value is None or np.isnan(value):
-                self.refuse(row, f"the weights in column {name!r} must be numbers, got {_shown(cell)}")
+                self.refuse(row, f"the weights in column {name!r} must be numbers, got {_show(cell)}")
             values.append(value)
         return np.array(values, dtype=np.float64)
 
@@ -489,8 +489,8 @@ class _Block:
             meant = ", ".join(f"{word!r}: {grade}" for grade, word in enumerate(words))
             self.refuse(
                 row,
-                f"the labels in column {name!r} must be numbers, got {_shown(cell)}: give each of its words "
-                f"({', '.join(map(_shown, words))}) a grade by grades={{{meant}}}, in the right order",
+                f"the labels in column {name!r} must be numbers, got {_show(cell)}: give each of its words "
+                f"({', '.join(map(_show, words))}) a grade by grades={{{meant}}}, in the right order",
             )
         if self.wanted.unjudged == "error" and not value >= 0:
             found = "an empty cell" if np.isnan(value) else repr(cell)
@@ -502,6 +502,6 @@ class _Block:
         return value
 
 
-def _shown(cell: str) -> str:
+def _show(cell: str) -> str:
     """A cell for a message, shortened."""
     return repr(cell if len(cell) <= _SHOWN else cell[:_SHOWN] + "...")

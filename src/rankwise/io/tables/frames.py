@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
 from rankwise._extras import require
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
 from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.io.sources import ByteStream, peeked
+from rankwise.io.sources import ByteStream, open_text
 from rankwise.io.tables.csv import CsvText
 from rankwise.io.tables.rows import (
     ARROW_ENDINGS,
@@ -209,7 +209,7 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
         return _read_text(path, columns)
     name = path_of(path)
     if not is_arrow(name):
-        with peeked(path) as source:
+        with open_text(path) as source:
             return _read_text(source, columns)
     table, facts = read_arrow(name)
     if facts.get("labels", "") is None and columns.get("label", "label") not in table.column_names:
@@ -259,7 +259,7 @@ def iter_table(
         return
     name = path_of(path)
     if not is_arrow(name):
-        with peeked(path, on_read) as source:
+        with open_text(path, on_read) as source:
             yield from _iter_csv(source, roles, rows, missing)
         return
     table = open_arrow(name)
@@ -341,8 +341,8 @@ def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
     policies = {name: columns.pop(name) for name in ("missing", "unjudged", "grades") if name in columns}
     text = CsvText.open(source)
     with _about(source.name):
-        wanted = text.wanted(Roles(**columns), **policies)
-        rows = without_unjudged(TableRows.joined(list(text.pieces(wanted))), wanted.unjudged)
+        wanted = text.select(Roles(**columns), **policies)
+        rows = without_unjudged(TableRows.concat(list(text.pieces(wanted))), wanted.unjudged)
         return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
 
 
@@ -359,7 +359,7 @@ def _iter_csv(source: ByteStream, roles: Roles, rows: int | None, missing: Missi
     refuse_other_json(source)
     text = CsvText.open(source)
     with _about(source.name):
-        wanted = text.wanted(roles, missing=missing)
+        wanted = text.select(roles, missing=missing)
         yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, source.name)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rankwise.errors import FileFormatError
-from rankwise.io.json_text import iter_json, shown
+from rankwise.io.json_text import describe_value, iter_json
 
 
 class CsvOfRecords(NamedTuple):
@@ -99,10 +99,10 @@ def as_csv(source: Any) -> CsvOfRecords:
                 pieces.append((text, len(cells)))
                 lines += [place] * text.count("\n")
     width = len(names)
-    return CsvOfRecords(tuple(names), "".join(_widened(pieces, width)).encode(), lines, unit)
+    return CsvOfRecords(tuple(names), "".join(_widen(pieces, width)).encode(), lines, unit)
 
 
-def _widened(pieces: list[tuple[str, int]], width: int) -> Iterator[str]:
+def _widen(pieces: list[tuple[str, int]], width: int) -> Iterator[str]:
     """Lines with empty cells for the columns that only later objects have."""
     for text, cells in pieces:
         yield text if cells == width else text[:-1] + "," * (width - cells) + "\n"
@@ -111,7 +111,7 @@ def _widened(pieces: list[tuple[str, int]], width: int) -> Iterator[str]:
 def _documents(row: Any, where: str) -> list[dict[str, Any]]:
     """The documents of an object: itself, or those in its list, each with the other members."""
     if not is_record(row):
-        raise FileFormatError(f"{where}: expected an object with one value for each column, got {shown(row)}")
+        raise FileFormatError(f"{where}: expected an object with one value for each column, got {describe_value(row)}")
     nested = [
         name for name, member in row.items() if isinstance(member, list) and all(type(one) is dict for one in member)
     ]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._signatures import ARROW, PARQUET, signature
+from rankwise._files import ARROW, PARQUET, signature
 from rankwise._store import KEY
 from rankwise.errors import DataError, FileFormatError, nearest
 from rankwise.io.sources import beginning_of
@@ -118,7 +118,9 @@ class Roles:
         there = set(names)  # there may be a hundred thousand
         lacking = [name for name in features if name not in there]
         if lacking and self.learned_by is not None:
-            raise DataError(f"there is no column {_listed(list(map(repr, lacking)))}, which {self.learned_by} requires")
+            raise DataError(
+                f"there is no column {_list_names(list(map(repr, lacking)))}, which {self.learned_by} requires"
+            )
         for name in self.features or ():
             if name not in there:
                 _require(name, names, "features")
@@ -137,10 +139,10 @@ def _require(name: str, names: Sequence[str], role: str) -> None:
     question = "" if meant is None else f" (did you mean {meant!r}?)"
     hint = ", or label=None for data without labels" if role == "label" else ""
     wanted = f"{role}=['its name']" if role in ("features", "ignore") else f"{role}='its name'"
-    raise DataError(f"there is no column {name!r}{question} among {_listed(names)}: give {wanted}{hint}")
+    raise DataError(f"there is no column {name!r}{question} among {_list_names(names)}: give {wanted}{hint}")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """Names for a message, shortened."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(str, names[:_SHOWN])) + more
@@ -196,12 +198,12 @@ class TableRows(NamedTuple):
         return parse_ids(self.qid) if len(self.qid) else np.empty(0, dtype=str)
 
     @classmethod
-    def joined(cls, parts: Sequence["TableRows"]) -> "TableRows":
+    def concat(cls, parts: Sequence["TableRows"]) -> "TableRows":
         """The rows of all parts, in order."""
-        return parts[0] if len(parts) == 1 else cls(*(_joined(column) for column in zip(*parts, strict=True)))
+        return parts[0] if len(parts) == 1 else cls(*(_concat(column) for column in zip(*parts, strict=True)))
 
 
-def _joined(columns: tuple[Any, ...]) -> Any:
+def _concat(columns: tuple[Any, ...]) -> Any:
     """The parts of one column, in order."""
     if columns[0] is None:
         return None
@@ -276,7 +278,7 @@ def whole_lists(
         If a query returns after its rows have ended.
     """
     if rows is None:
-        yield as_queries(TableRows.joined(list(parts)), names, missing)
+        yield as_queries(TableRows.concat(list(parts)), names, missing)
         return
     seen: set[str] = set()
     waiting: list[TableRows] = []
@@ -284,7 +286,7 @@ def whole_lists(
         waiting.append(part)
         if sum(len(one.X) for one in waiting) < rows:
             continue
-        held = TableRows.joined(waiting)
+        held = TableRows.concat(waiting)
         ids = held.identities()
         changes = np.flatnonzero(ids[1:] != ids[:-1])
         end = int(changes[-1]) + 1 if len(changes) else 0
@@ -292,7 +294,7 @@ def whole_lists(
             yield _block(held.at(slice(0, end)), names, missing, seen, name)
         waiting = [held.at(slice(end, None))]
     if waiting and sum(len(one.X) for one in waiting):
-        yield _block(TableRows.joined(waiting), names, missing, seen, name)
+        yield _block(TableRows.concat(waiting), names, missing, seen, name)
 
 
 def _block(rows: TableRows, names: Sequence[str], missing: Missing, seen: set[str], name: str) -> Queries:

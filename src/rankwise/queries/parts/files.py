@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._paths import path_of
+from rankwise._files import path_of
 from rankwise._store import Store, open_store
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries import checks, grouping
@@ -51,14 +51,14 @@ class OpenPart:
             raise FileFormatError(f"{store.path} is damaged: its queries do not have the sizes that the index has")
         rows = store.map("rows", np.int64, (entry.documents,)) if "rows" in store else None
         self._numbers = store.map("qid", shape=(entry.queries,)) if "qid" in store else None
-        self._texts = mapped_texts(store, "qid", entry.queries)
+        self._texts = map_texts(store, "qid", entry.queries)
         self._queries = Queries._trusted(
             store.map("X", manifest.dtype, shape),
             store.map("y", np.float64, shape[:1]) if manifest.labelled else None,
             start,
             None if rows is None else grouping.as_layout(start, rows, entry.documents).rows,
             weight=store.array("weight", np.float64, (entry.queries,)) if "weight" in store else None,
-            docid=mapped_texts(store, "docid", entry.documents),
+            docid=map_texts(store, "docid", entry.documents),
             feature_names=manifest.feature_names,
             scaling=scaling,
             document_weight=store.map("document_weight", np.float64, shape[:1]) if "document_weight" in store else None,
@@ -169,7 +169,7 @@ class PartFiles:
             raise FileFormatError(f"{store.path} is damaged: it has query ids where the manifest has none, or none")
 
 
-def mapped_texts(store: Store, name: str, count: int) -> StringColumn | None:
+def map_texts(store: Store, name: str, count: int) -> StringColumn | None:
     """The texts of that name, mapped; None where the file has none."""
     if f"{name}.offset" not in store:
         return None
@@ -180,14 +180,14 @@ def mapped_texts(store: Store, name: str, count: int) -> StringColumn | None:
     return StringColumn(data, offset)
 
 
-def joined_blocks(pieces: list[Queries]) -> Queries:
+def join_blocks(pieces: list[Queries]) -> Queries:
     """Consecutive blocks of one data set as one block, copied together."""
 
     def every(name: str) -> Any:
         values = [getattr(piece, name) for piece in pieces]
         return None if values[0] is None else np.concatenate(values)
 
-    def filled(name: str, lengths: list[int]) -> Any:
+    def fill_weights(name: str, lengths: list[int]) -> Any:
         """Weights: ones where a part has none."""
         values = [getattr(piece, name) for piece in pieces]
         if all(value is None for value in values):
@@ -203,12 +203,12 @@ def joined_blocks(pieces: list[Queries]) -> Queries:
         every("X"),
         every("y"),
         offsets(np.concatenate([piece.sizes for piece in pieces])),
-        weight=filled("weight", [len(piece) for piece in pieces]),
+        weight=fill_weights("weight", [len(piece) for piece in pieces]),
         qid=every("qid"),
         docid=docid,
         feature_names=pieces[0].feature_names,
         scaling=pieces[0].scaling,
-        document_weight=filled("document_weight", documents),
+        document_weight=fill_weights("document_weight", documents),
     )
 
 
@@ -267,7 +267,7 @@ class LazyRows:
         if isinstance(key, slice) and key.step in (None, 1):
             first, last, _ = key.indices(len(self))
             return self._range(first, max(first, last))
-        return self._gathered(np.arange(len(self))[key])
+        return self._gather(np.arange(len(self))[key])
 
     def _range(self, first: int, last: int) -> NDArray[Any]:
         """Consecutive rows."""
@@ -277,7 +277,7 @@ class LazyRows:
         begin = int(start[query])
         return np.asarray(self._parts.block(query, end).X[first - begin : last - begin])
 
-    def _gathered(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def _gather(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Rows in any order, read chunk by chunk."""
         start, found = self._parts.start, np.empty((len(rows), self.shape[1]), self.dtype)
         order = np.argsort(rows, kind="stable")

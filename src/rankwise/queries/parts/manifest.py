@@ -193,10 +193,10 @@ def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
             f"{path} has format {number!s:.20}, written by rankwise {content.get('version')!s:.20}; this is rankwise "
             f"{__version__}, which reads formats up to {FORMAT}: install a newer one"
         )
-    return _checked(content, str(path))
+    return _check(content, str(path))
 
 
-def _checked(content: dict[str, Any], path: str) -> Manifest:
+def _check(content: dict[str, Any], path: str) -> Manifest:
     """The manifest from its JSON."""
 
     def fact(holder: Any, name: str, kind: type | tuple[type, ...], least: int | None = None) -> Any:
@@ -276,7 +276,7 @@ class ExactSums:
     --------
     >>> sums = ExactSums(1)
     >>> sums.add(np.array([[1e200], [1.0], [-1e200]]))
-    >>> sums.rounded()
+    >>> sums.round()
     [1.0]
     """
 
@@ -293,17 +293,17 @@ class ExactSums:
             The values; columns with one that is not finite have no sum from now on.
         """
         for strip in _strips(values):
-            self._keep(_extracted(strip))
+            self._keep(_extract(strip))
 
     def _keep(self, sums: Matrix) -> None:
         """Keep rows with the same exact sum; many of them are reduced to few."""
         self._pending.append(sums)
         self._rows += len(sums)
         if self._rows > _PENDING:
-            reduced = _extracted(np.concatenate(self._pending))
+            reduced = _extract(np.concatenate(self._pending))
             self._pending, self._rows = [reduced], len(reduced)
 
-    def rounded(self) -> list[float | None]:
+    def round(self) -> list[float | None]:
         """The sums, rounded once; None where a column held a value that is not finite, or where a sum overflows.
 
         Returns
@@ -325,7 +325,7 @@ def _fsum(values: Matrix) -> float | None:
         return None
 
 
-def _extracted(values: Matrix) -> Matrix:
+def _extract(values: Matrix) -> Matrix:
     """Few rows whose exact column sums are those of the values."""
     count = len(values)
     scale = 2.0 ** (2 + math.ceil(math.log2(max(2, count))))
@@ -418,8 +418,8 @@ class Summary:
             "labels": None if labels is None else [list(pair) for pair in labels],
             "min": _numbers(self._least),
             "max": _numbers(self._most),
-            "sum": self._sum.rounded(),
-            "sum_of_squares": self._squares.rounded(),
+            "sum": self._sum.round(),
+            "sum_of_squares": self._squares.round(),
             "missing": self._missing.tolist(),
         }
 

@@ -24,7 +24,7 @@ from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries import checks
 from rankwise.queries.checks import plural
-from rankwise.queries.parts.files import LazyRows, PartFiles, checksum, joined_blocks
+from rankwise.queries.parts.files import LazyRows, PartFiles, checksum, join_blocks
 from rankwise.queries.parts.manifest import Manifest
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.passes.executors import Threads, executor_of
@@ -288,7 +288,7 @@ class Parts:
         pieces = [self._files.part(part)[key] for part, key in self._pieces(first, last)]
         if not pieces:
             pieces = [self._files.empty()]
-        block = pieces[0] if len(pieces) == 1 else joined_blocks(pieces)
+        block = pieces[0] if len(pieces) == 1 else join_blocks(pieces)
         return self._completed(block, first, last)
 
     def _completed(self, block: Queries, first: int, last: int) -> Queries:
@@ -467,7 +467,7 @@ class Parts:
         """
         X: Any = LazyRows(self)
         blocks = [self._without_features(first, last) for first, last in self.chunks()]
-        whole = joined_blocks(blocks) if len(blocks) > 1 else self._without_features(0, len(self))
+        whole = join_blocks(blocks) if len(blocks) > 1 else self._without_features(0, len(self))
         return whole._replace(X=X)
 
     def _without_features(self, first: int, last: int) -> Queries:

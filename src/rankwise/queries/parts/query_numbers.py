@@ -1,6 +1,6 @@
 """Number query ids by first appearance, in 24 bytes per query whatever the length of the ids.
 
-Ids are known by two hashes of 64 bits: multilinear hashes whose multipliers are drawn anew in every process, so that
+Ids are known by two hashes of 64 bits: multilinear hashes whose multipliers are drawn anew in every process, so
 nobody can prepare ids that collide. The first one is the key, the second one confirms it. The numbers do not depend on
 the hashes.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._kernels.bits import mixed
 from rankwise.errors import RankwiseError
 from rankwise.queries.string_column import StringColumn
 
@@ -91,20 +92,13 @@ class QueryNumbers:
         values[:-1] += np.uint64(1)
         place = np.arange(len(values) - 1) - np.repeat(begin, lengths)
         one, two = (self._sums(values, place, begin, lengths, row) for row in range(2))
-        return _mixed(one) + two, one
+        return mixed(one) + two, one
 
     def _sums(self, values: Words, place: Any, begin: Any, lengths: Any, row: int) -> Words:
         """Sum over the bytes of a text of byte times the multiplier of its place, modulo 2^64."""
         products = values.copy()
         products[:-1] *= self._multipliers[row][place]
         return np.where(lengths > 0, np.add.reduceat(products, begin) if len(begin) else products[:0], np.uint64(0))
-
-
-def _mixed(words: Words) -> Words:
-    """Bits that all depend on all bits, one to one (the finaliser of SplitMix64)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
 
 
 def _refuse_collision(same: NDArray[np.bool_]) -> None:

@@ -189,7 +189,7 @@ class Regrouped:
         if read <= _READ_TWICE * self._spool.bytes:
             spools: Iterable[Spool] = [self._spool] * len(ranges)
         else:
-            spools = self._distributed(ranges)
+            spools = self._distribute(ranges)
         for (first, last), spool in zip(ranges, spools, strict=True):
             block = self._range(spool, first, last, base, width)
             if spool is not self._spool:
@@ -226,7 +226,7 @@ class Regrouped:
             bounds.append(max(end, bounds[-1] + 1))
         return list(pairwise(bounds))
 
-    def _distributed(self, ranges: list[tuple[int, int]]) -> list[Spool]:
+    def _distribute(self, ranges: list[tuple[int, int]]) -> list[Spool]:
         """The rows in one file per range."""
         spools = [Spool(self._folder / f"range-{number}", self._dtype) for number in range(len(ranges))]
         ends = np.array([last for _, last in ranges])

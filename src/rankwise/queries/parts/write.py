@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import new_folder
+from rankwise._files import path_of
 from rankwise._kernels import parallel
-from rankwise._paths import path_of
 from rankwise._progress import track
 from rankwise._store import StoreWriter
 from rankwise._tables import ShownAsFacts

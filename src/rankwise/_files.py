@@ -1,14 +1,16 @@
-"""What a file is by its first bytes, before anything reads it as text.
+"""Paths and files that come from outside: what cannot be a path, or is known not to be text, raises a clear error.
 
-Text begins with letters, digits and marks; formats that are not text begin with bytes of their own. :func:`signature`
-compares these bytes with :data:`SIGNATURES`. Two formats are read here (Parquet and Arrow), one is rankwise's own
-(safetensors), and for the others :func:`refuse_binary` says what the file is and what to do.
+:func:`path_of` checks a path before the system sees it. :func:`signature` tells what a file is by its first bytes:
+text begins with letters, digits and marks, and other formats begin with bytes of their own (:data:`SIGNATURES`). Two of
+them are read here (Parquet and Arrow), one is rankwise's own (safetensors), and for the others :func:`refuse_binary`
+says what the file is and what to do.
 """
 
+import os
 import re
 from typing import NamedTuple
 
-from rankwise.errors import FileFormatError
+from rankwise.errors import FileFormatError, RankwiseError
 
 PARQUET, ARROW, STORE = "a Parquet file", "an Arrow file", "a safetensors file"
 LONGEST = 4096  # bytes within which every signature lies
@@ -130,3 +132,40 @@ def refuse_binary(head: bytes, name: str, expected: str = "text") -> None:
     strange = len(head) - len(head.translate(None, _CONTROLS))
     if strange * _RARE > len(head) and sum(bytes([byte]) in head for byte in _CONTROLS) >= _MANY:
         raise FileFormatError(f"{name} is a binary file of an unknown format, expected {expected}")
+
+
+def path_of(path: object) -> str:
+    """The path as text.
+
+    Parameters
+    ----------
+    path : str, bytes or os.PathLike
+        The path.
+
+    Returns
+    -------
+    name : str
+        The same path.
+
+    Raises
+    ------
+    RankwiseError
+        If it is not a path, is empty, holds a zero byte, or holds a letter that the file system cannot encode.
+
+    Examples
+    --------
+    >>> path_of("train.txt")
+    'train.txt'
+    """
+    try:
+        name = os.fsdecode(path)  # type: ignore[arg-type]
+        os.fsencode(name)
+    except TypeError as error:
+        raise RankwiseError(f"a path must be a str or path-like, got {path!r:.60}") from error
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise RankwiseError(f"{path!r:.60} is not a path: the file system cannot encode it ({error.reason})") from error
+    if not name:
+        raise RankwiseError("a path must not be empty")
+    if "\0" in name:
+        raise RankwiseError(f"{name!r:.60} is not a path: it holds a zero byte")
+    return name

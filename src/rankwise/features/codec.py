@@ -1,7 +1,7 @@
 """Fitted transformers as JSON and arrays, and back: no pickle, and nothing in a file is trusted.
 
 :class:`Packed` takes plain values, arrays, and the transformers of a named list (:data:`STORABLE`) apart into JSON
-values and arrays by name; :func:`unpacked` puts them together again. What is restored are numbers and texts in
+values and arrays by name; :func:`unpack` puts them together again. What is restored are numbers and texts in
 instances of the listed classes: parameters are checked by scikit-learn's own rules, attributes may not hide anything of
 the class, and what compiled code relies on is computed again.
 """
@@ -152,7 +152,7 @@ def storable(name: str) -> Any:
 # ---------------------------------------------------------------------------------------------------------- reading
 
 
-def unpacked(json: Any, arrays: Mapping[str, NDArray[Any]], depth: int = 0) -> Any:
+def unpack(json: Any, arrays: Mapping[str, NDArray[Any]], depth: int = 0) -> Any:
     """Put together what :class:`Packed` took apart.
 
     Parameters
@@ -192,7 +192,7 @@ def _read_float(json: dict[str, Any], arrays: Any, depth: int) -> float:
 
 
 def _read_scalar(json: dict[str, Any], arrays: Any, depth: int) -> Any:
-    value, name = unpacked(json.get("value"), arrays, depth), json.get("dtype")
+    value, name = unpack(json.get("value"), arrays, depth), json.get("dtype")
     if name not in _SCALARS or not isinstance(value, (bool, int, float)):
         raise FileFormatError(f"a stored number is {value!r:.40} of type {name!r:.40}")
     return np.dtype(name).type(value)
@@ -220,7 +220,7 @@ def _read_objects(json: dict[str, Any], arrays: Any, depth: int) -> NDArray[np.o
         raise FileFormatError("a stored array of texts has another length than it says")
     found = np.empty(len(items), dtype=object)
     for place, item in enumerate(items):
-        found[place] = unpacked(item, arrays, depth)
+        found[place] = unpack(item, arrays, depth)
     return found.reshape(shape)
 
 
@@ -232,7 +232,7 @@ def _items(json: dict[str, Any]) -> list[Any]:
 
 
 def _read_list(json: dict[str, Any], arrays: Any, depth: int) -> list[Any]:
-    return [unpacked(item, arrays, depth) for item in _items(json)]
+    return [unpack(item, arrays, depth) for item in _items(json)]
 
 
 def _read_tuple(json: dict[str, Any], arrays: Any, depth: int) -> tuple[Any, ...]:
@@ -244,10 +244,10 @@ def _read_dict(json: dict[str, Any], arrays: Any, depth: int) -> dict[Any, Any]:
     for pair in _items(json):
         if not isinstance(pair, list) or len(pair) != 2:
             raise FileFormatError(f"a stored pair is {pair!r:.40}")
-        key = unpacked(pair[0], arrays, depth)
+        key = unpack(pair[0], arrays, depth)
         if not isinstance(key, (str, int, tuple)):
             raise FileFormatError(f"a stored key is {key!r:.40}")
-        found[key] = unpacked(pair[1], arrays, depth)
+        found[key] = unpack(pair[1], arrays, depth)
     return found
 
 
@@ -261,7 +261,7 @@ def _read_dtype(json: dict[str, Any], arrays: Any, depth: int) -> Any:
 def _read_spline(json: dict[str, Any], arrays: Any, depth: int) -> Any:
     from scipy.interpolate import BSpline
 
-    t, c, k, extrapolate = (unpacked(json.get(name), arrays, depth) for name in ("t", "c", "k", "extrapolate"))
+    t, c, k, extrapolate = (unpack(json.get(name), arrays, depth) for name in ("t", "c", "k", "extrapolate"))
     if not (isinstance(t, np.ndarray) and isinstance(c, np.ndarray) and type(k) is int and 0 <= k <= 20):
         raise FileFormatError("a stored spline lacks its knots, coefficients or degree")
     if extrapolate not in (True, False, "periodic") or t.dtype != np.float64 or c.dtype != np.float64:
@@ -277,13 +277,13 @@ def _read_transformer(json: dict[str, Any], arrays: Any, depth: int) -> Any:
     known = set(kind._get_param_names())
     if not set(parameters) <= known:
         raise FileFormatError(f"a stored {name} has the parameters {sorted(set(parameters) - known)!r:.60}")
-    made = kind(**{key: unpacked(value, arrays, depth) for key, value in parameters.items()})
+    made = kind(**{key: unpack(value, arrays, depth) for key, value in parameters.items()})
     made._validate_params()  # the rules of the class itself
     for key, value in learned.items():
         # learned attributes end in _ or begin with _, and hide no method, property or constant of the class
         if not key.isidentifier() or not (key.endswith("_") or key.startswith("_")) or hasattr(kind, key):
             raise FileFormatError(f"a stored {name} has learned {key!r:.40}")
-        setattr(made, key, unpacked(value, arrays, depth))
+        setattr(made, key, unpack(value, arrays, depth))
     if learned:
         check = _CHECKS.get(name)
         if check is not None:
