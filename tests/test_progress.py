@@ -150,7 +150,7 @@ def test_w18_long_work_reports_its_innermost_part_now_and_then():
         printed = threading.Event()
         say = _progress._say
         _progress._say = lambda text: (say(text), "2 of 3 done" in text and printed.set())
-        with _progress.reported("training X"), _progress.progress("counting", 3) as bar:
+        with _progress.report_progress("training X"), _progress.progress("counting", 3) as bar:
             bar.advance(2)
             assert printed.wait(60)
         with _progress.progress("counting", 3):

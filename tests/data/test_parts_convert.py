@@ -238,7 +238,7 @@ def test_ctrl_c_in_every_stage_leaves_nothing(tmp_path, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    for name in ("append", "_distributed", "_range"):
+    for name in ("append", "_distribute", "_range"):
         with monkeypatch.context() as patched:
             patched.setattr(Regrouped, name, interrupted)
             patched.setattr(regroup_module, "_READ_TWICE", 0.0)

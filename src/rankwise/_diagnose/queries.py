@@ -60,7 +60,7 @@ def find_in_lists(queries: Queries, gain: Gain, facts: dict[str, Any]) -> Iterat
     """Findings about sizes and labels; the counts of special queries are added to ``facts``."""
     yield from _find_in_sizes(queries, facts)
     if queries.y is None:
-        yield Finding("note", "the documents carry no labels", (), "they can be ranked, not trained on or evaluated")
+        yield Finding("note", "the documents have no labels", (), "they can be ranked, not trained on or evaluated")
     elif queries.n_documents:
         yield from _find_in_labels(queries, facts)
         yield from _find_in_gain(queries.y, gain)
