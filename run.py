@@ -298,7 +298,7 @@ def demo(environment: Environment, arguments: list[str]) -> int:
 # Where compiled code runs on every kind of input. Numba's bounds checks turn an index outside of an array, which
 # reads or overwrites foreign memory otherwise, into an IndexError. One that is raised inside a formula cannot
 # pass through the compiled loop that calls it: Python reports it as unraisable, and pytest has to fail on that.
-CHECKED_TESTS = ["kernels", "measures", "losses", "solvers", "data", "rankers"]
+CHECKED_TESTS = ["kernels", "measures", "losses", "solvers", "queries", "io", "synthetic", "diagnose", "rankers"]
 CHECKED_OPTIONS = ["-W", "error::pytest.PytestUnraisableExceptionWarning"]
 # Facts, files and Ctrl-C take long, on kernels that the others have run.
 UNCHECKED_TESTS = ["losses/test_every_fact.py"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from tests.data.test_parts import assert_same
+from tests.queries.test_parts import assert_same
 
 LISTS = rw.make_lists(40, documents=(2, 9), features=3, random_state=6)
 ORDER = np.random.default_rng(0).permutation(LISTS.n_documents)

@@ -20,7 +20,7 @@ from rankwise.io import PartsWriter, write_parts
 from rankwise.queries.fingerprints import fingerprints
 from rankwise.queries.folds import kfold, split
 from rankwise.queries.parts.manifest import NAME
-from tests.data.test_store import assert_same as assert_same_arrays
+from tests.queries.test_store import assert_same as assert_same_arrays
 
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=15)
 

@@ -22,7 +22,7 @@ from rankwise.queries.parts.manifest import ExactSums, Summary
 from rankwise.queries.parts.query_numbers import QueryNumbers
 from rankwise.queries.parts.regroup import Regrouped
 from rankwise.queries.string_column import StringColumn
-from tests.data.test_parts import assert_same
+from tests.queries.test_parts import assert_same
 
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 

@@ -15,7 +15,7 @@ from rankwise.errors import RankwiseError
 from rankwise.io.letor import read as letor_read
 from rankwise.io.letor.read import read_letor
 from rankwise.io.letor.stream import iter_letor
-from tests.data import reference_letor
+from tests.io import reference_letor
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*Windows-1252:rankwise.errors.DataWarning")
 

@@ -1,6 +1,6 @@
 """Throws sizes of queries that cannot be meant at every entry point; run as a program, so that a crash ends it alone.
 
-``python -m tests.data.hostile_sizes SEED COUNT`` prints how many were taken and how many were refused. A foreign
+``python -m tests.queries.hostile_sizes SEED COUNT`` prints how many were taken and how many were refused. A foreign
 exception, or queries that do not cover their rows, end it with a traceback.
 """
 

@@ -21,7 +21,7 @@ from rankwise.errors import DataWarning, FileFormatError, RankwiseError
 from rankwise.evaluation.files import read_scores
 from rankwise.io.sources import is_utf8, mark_of, plain_number, read_text
 from rankwise.io.tables import csv as csv_text
-from tests.data import reference_letor
+from tests.io import reference_letor
 
 WORD = "gr\u00f6\u00dfe"
 LATIN = WORD.encode("latin-1").decode("utf-8", "surrogateescape")  # bytes that are not UTF-8, as an id keeps them

@@ -17,7 +17,7 @@ X, Y = np.linspace(0, 1, 120).reshape(60, 2), np.arange(60) % 3
 
 
 def attacked(seed, count):
-    command = [sys.executable, "-m", "tests.data.hostile_sizes", str(seed), str(count)]
+    command = [sys.executable, "-m", "tests.queries.hostile_sizes", str(seed), str(count)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
