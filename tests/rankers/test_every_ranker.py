@@ -430,7 +430,7 @@ def test_missing_values_follow_the_policy_of_the_ranker(ranker):
         if policy == "zero":
             np.testing.assert_array_equal(model.predict(holes), model.predict(filled))
         else:
-            with pytest.raises(DataError, match="give Queries"):
+            with pytest.raises(DataError, match="pass Queries"):
                 model.predict(holes)
             np.testing.assert_array_equal(model.predict(queries.X), model.predict(queries))
 
