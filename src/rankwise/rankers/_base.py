@@ -13,6 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -33,12 +34,7 @@ from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.selection import Query
 from rankwise.rankers import _inputs as inputs
-from rankwise.rankers._fit_frame import (
-    fit_scope,
-    refuse_unknown,
-    warn_if_all_orders_are_alike,
-    warn_of_shared_queries,
-)
+from rankwise.rankers._fit_frame import refuse_unknown, warn_if_all_orders_are_alike, warn_of_shared_queries
 from rankwise.rankers._parameters import CommonParameters, trainable
 from rankwise.rankers._passes import predict_block, rank_by_scores, rank_parts, recorded_passes
 from rankwise.rankers._record import FitRecord, begin_record
@@ -53,6 +49,8 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 
+# Whether a fit runs in this thread: rankers fitted inside another ranker do not warn.
+_IN_FIT = ContextVar("in_fit", default=False)
 
 NOT_LINEAR = "the bounds for linear weights do not apply"
 
@@ -472,6 +470,31 @@ class LinearRanker(Ranker):
 
     def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
+
+
+@contextmanager
+def fit_scope(ranker: Ranker) -> Iterator[bool]:
+    """Run a fit on one thread of BLAS, and leave the ranker unchanged if it fails or stops before its first round.
+
+    Yields
+    ------
+    bool
+        Whether the fit is not inside another one.
+    """
+    outermost, before = not _IN_FIT.get(), ranker.__dict__.copy()
+    try:
+        _IN_FIT.set(True)
+        with one_blas_thread():
+            yield outermost
+    except BaseException as error:
+        if isinstance(error, Interrupted) and error.kept_by is ranker:
+            raise
+        ranker.__dict__ = before
+        if isinstance(error, Interrupted):  # a ranker inside of this one was stopped
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        _IN_FIT.set(not outermost)
 
 
 def registered() -> dict[str, type[Ranker]]:

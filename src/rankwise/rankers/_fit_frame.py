@@ -1,27 +1,18 @@
-"""What frames a fit: its scope, and checks of its data and parameters with their errors and warnings."""
+"""Checks of the data and parameters of a fit, with their errors and warnings."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
-from rankwise.errors import DataError, Interrupted, NothingLearnedWarning, warn
+from rankwise.errors import DataError, NothingLearnedWarning, warn
 from rankwise.queries.fingerprints import Seen
 from rankwise.queries.overlap import overlap
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 
-if TYPE_CHECKING:
-    from rankwise.rankers._base import Ranker
-
 Vector = NDArray[np.float64]
-
-# Whether a fit runs in this thread: rankers fitted inside another ranker do not warn.
-_IN_FIT = ContextVar("in_fit", default=False)
 
 # Standard deviations that differ by more than this factor are uneven: a rare indicator beside a standardized number
 # differs by 10. Deviations of few rows say nothing, and those of many rows are estimated from some.
@@ -29,31 +20,6 @@ _UNEVEN = 30.0
 _FEW_ROWS, _LOOKED_AT = 100, 20_000
 
 # -------------------------------------------------------------------------------------------------- checks of the data
-
-
-@contextmanager
-def fit_scope(ranker: "Ranker") -> Iterator[bool]:
-    """Run a fit on one thread of BLAS, and leave the ranker unchanged if it fails or stops before its first round.
-
-    Yields
-    ------
-    bool
-        Whether the fit is not inside another one.
-    """
-    outermost, before = not _IN_FIT.get(), ranker.__dict__.copy()
-    token = _IN_FIT.set(True)
-    try:
-        with one_blas_thread():
-            yield outermost
-    except BaseException as error:
-        if isinstance(error, Interrupted) and error.kept_by is ranker:
-            raise
-        ranker.__dict__ = before
-        if isinstance(error, Interrupted):  # a ranker inside of this one was stopped
-            raise KeyboardInterrupt from error
-        raise
-    finally:
-        _IN_FIT.reset(token)
 
 
 def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:

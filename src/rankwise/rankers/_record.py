@@ -188,18 +188,18 @@ def _training_seen(ranker: "Ranker", train: Queries) -> Seen:
     marks = fingerprints(train, n_jobs=ranker.n_jobs)
     seen = Seen(record=TrainingRecord().added(marks, recorded_weights(train))).with_training(marks)
     for source in _warm_start_sources(ranker):
-        seen |= record_of(source).seen or Seen()
+        seen |= source.record_.seen or Seen()
     return seen
 
 
-def _warm_start_sources(ranker: "Ranker") -> list[Any]:
-    """The values among the parameters that a ranker may start from, and the ranker itself with a warm start."""
+def _warm_start_sources(ranker: "Ranker") -> "list[Ranker]":
+    """The rankers among the parameters, which a ranker may start from, and the ranker itself with a warm start."""
     sources: list[Any] = []
     for value in ranker.get_params(deep=False).values():
         sources += value if isinstance(value, (list, tuple)) else [value]
     if getattr(ranker, "warm_start", False) and hasattr(ranker, "coef_"):
         sources.append(ranker)
-    return sources
+    return [source for source in sources if isinstance(getattr(source, "record_", None), FitRecord)]
 
 
 def digest_of(ranker: "Ranker") -> str:

@@ -224,4 +224,4 @@ def test_the_key_covers_the_sources_of_the_whole_package():
     files = sorted(package.rglob("*.py"))
     assert {"rankers", "queries", "evaluation"} <= {file.relative_to(package).parts[0] for file in files}
     parts = (part for file in files for part in (str(file.relative_to(package)).encode(), file.read_bytes()))
-    assert compare_keys._own_sources() == compare_keys.digest_of(*parts)
+    assert compare_keys._own_sources() == compare_keys.digest_bytes(*parts)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise._digest import digest_bytes
 from rankwise._version import __version__
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
@@ -31,18 +32,9 @@ _HARMLESS = ("n_jobs", "verbose")
 _HASHED = 1 << 24  # bytes of a matrix that are hashed together
 
 
-def digest_of(*parts: bytes) -> str:
-    """A digest of some bytes, as 32 hexadecimal digits."""
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        # with its length, so that ("ab", "c") and ("a", "bc") differ
-        digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.hexdigest()
-
-
 def key_of(facts: Mapping[str, Any]) -> str:
     """The digest of plain facts, whatever their order."""
-    return digest_of(json.dumps(facts, sort_keys=True).encode())
+    return digest_bytes(json.dumps(facts, sort_keys=True).encode())
 
 
 def _optional(queries: Queries) -> tuple[Any, ...]:
@@ -103,10 +95,10 @@ def code_of(ranker: Any) -> str:
     if isinstance(stated, str):
         return stated
     try:
-        return digest_of(Path(inspect.getfile(kind)).read_bytes())
+        return digest_bytes(Path(inspect.getfile(kind)).read_bytes())
     except (TypeError, OSError):  # typed in at a prompt
         methods = sorted((name, value) for name, value in vars(kind).items() if hasattr(value, "__code__"))
-        return digest_of(*(name.encode() + _code(value) for name, value in methods))
+        return digest_bytes(*(name.encode() + _code(value) for name, value in methods))
 
 
 def versions() -> dict[str, str]:
@@ -157,15 +149,15 @@ def plain(value: Any, name: str) -> Any:
     if isinstance(value, (Measure, Loss)):
         return repr(value)
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return {"array": [str(value.dtype), list(value.shape), digest_of(np.ascontiguousarray(value).tobytes())]}
+        return {"array": [str(value.dtype), list(value.shape), digest_bytes(np.ascontiguousarray(value).tobytes())]}
     if isinstance(value, Mapping):
         return {"pairs": [[plain(key, name), plain(item, name)] for key, item in value.items()]}
     if inspect.isfunction(value):
-        return {"function": f"{value.__module__}.{value.__qualname__}", "code": digest_of(_code(value))}
+        return {"function": f"{value.__module__}.{value.__qualname__}", "code": digest_bytes(_code(value))}
     if hasattr(value, "get_params") and not isinstance(value, type) and not _looks_fitted(value):
         return {**describe(value), "code": code_of(value)}
     try:
-        return {"object": type(value).__qualname__, "content": digest_of(pickle.dumps(value))}
+        return {"object": type(value).__qualname__, "content": digest_bytes(pickle.dumps(value))}
     except Exception as error:  # whatever refuses to be written down
         raise RankwiseError(
             f"the parameter {name}={value!r:.60} cannot be described exactly, so the run could not be "
@@ -192,4 +184,5 @@ def _own_sources() -> str:
     package = Path(__file__).parents[2]
     # sorted, because file systems list files in any order
     files = sorted(package.rglob("*.py"))
-    return digest_of(*(part for file in files for part in (str(file.relative_to(package)).encode(), file.read_bytes())))
+    contents = ((str(file.relative_to(package)).encode(), file.read_bytes()) for file in files)
+    return digest_bytes(*(part for content in contents for part in content))

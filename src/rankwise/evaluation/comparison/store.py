@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import refusing, remove_parts
+from rankwise._digest import digest_bytes
 from rankwise._files import path_of
 from rankwise._store import StoreWriter, open_store
 from rankwise.errors import FileFormatError, RankwiseError
@@ -21,7 +22,6 @@ from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.comparison.folds import FoldPart
 from rankwise.evaluation.comparison.foreign import KIND as TREES
 from rankwise.evaluation.comparison.foreign import LambdaRank, read_trees, save_trees
-from rankwise.evaluation.comparison.keys import digest_of
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._persist import read_ranker
 
@@ -93,7 +93,7 @@ class Cells:
         """Keep a finished cell; the ranker is written first, so a cell always finds its ranker."""
         # models of other packages are not saved: pickles could run code when they are opened
         saved = is_kept(cell.model) and self._save(cell.model, self._model(key))
-        line = {"model": digest_of(self._model(key).read_bytes()) if saved else None, **cell.line()}
+        line = {"model": digest_bytes(self._model(key).read_bytes()) if saved else None, **cell.line()}
         with StoreWriter(self._cell(key), KIND) as file:
             check = _check(line, cell.scores, cell.validation_scores)
             file.metadata.update({"layout": _LAYOUT, "key": key, "line": line, "check": check})
@@ -114,7 +114,7 @@ class Cells:
             raise FileFormatError(f"{store.path} is damaged: its numbers are not those that were written")
         # a cell whose ranker was changed or lost is computed again
         digest = line.pop("model")
-        if digest is not None and digest_of(self._model(key).read_bytes()) != digest:
+        if digest is not None and digest_bytes(self._model(key).read_bytes()) != digest:
             raise FileFormatError(f"{self._model(key)} is damaged: it is not the ranker that was written")
         model = None if digest is None else self._open(self._model(key))
         own = {**line, "ranker": name, "fold": fold}
@@ -150,4 +150,4 @@ class Cells:
 def _check(line: dict[str, Any], *scores: NDArray[np.float64] | None) -> str:
     """The digest of everything in a cell, which detects a flipped bit."""
     known = (b"" if one is None else np.ascontiguousarray(one).tobytes() for one in scores)
-    return digest_of(json.dumps(line, sort_keys=True).encode(), *known)
+    return digest_bytes(json.dumps(line, sort_keys=True).encode(), *known)

@@ -182,7 +182,8 @@ class RidgeRanker(SelectionParameters, LinearRanker):
 
     def _alphas(self, problem: Solved, grid: Sequence[float]) -> tuple[float, ...]:
         """The penalties of this problem; those that nobody gave are in its own unit."""
-        return tuple(grid) if self.alpha is not None else tuple(problem.unit * alpha for alpha in grid)
+        unit = 1.0 if self.alpha is not None else problem.unit
+        return tuple([unit * alpha for alpha in grid])
 
     def _judged_alphas(
         self, selection: PooledSelection, problems: list[Problem], scale: Vector, grid: Sequence[float]

@@ -32,8 +32,8 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySource
 from rankwise.rankers import _inputs as inputs
-from rankwise.rankers._base import LinearRanker, Ranker
-from rankwise.rankers._fit_frame import fit_scope, refuse_unknown, warn_of_uneven_features
+from rankwise.rankers._base import LinearRanker, Ranker, fit_scope
+from rankwise.rankers._fit_frame import refuse_unknown, warn_of_uneven_features
 from rankwise.rankers._record import begin_record
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, RoundLog, Scaling, State, Tally
