@@ -92,7 +92,7 @@ def test_without_a_target_the_targets_are_listed(export, files):
         (["model.rankwise", "--to", "slor"], "did you mean 'solr'?"),
         (["none.rankwise", "--to", "c"], "does not exist"),
         (["sample.csv", "--to", "c"], "is not a model that rankwise reads"),
-        (["model.rankwise", "--to", "onnx"], "is no text"),
+        (["model.rankwise", "--to", "onnx"], "is not text"),
         (["model.rankwise", "--to", "rankwise"], "requires --out FILE"),
         (["model.rankwise", "--to", "c", "--shift", "much"], "--shift must be a number or 'sample'"),
         (["model.rankwise", "--to", "c", "--option", "table"], "--option must be NAME=VALUE"),

@@ -311,6 +311,6 @@ def test_one_file_goes_to_a_path_and_several_into_a_folder(tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["rankwise.c", "score.c", "solr"]
     onnx = export(model, "onnx", tmp_path / "model.onnx")
     assert (tmp_path / "model.onnx").read_bytes() == onnx.content
-    with pytest.raises(RankwiseError, match="is no text"):
+    with pytest.raises(RankwiseError, match="is not text"):
         _ = onnx.text
     assert isinstance(onnx, Export)

@@ -58,7 +58,7 @@ def test_solr_and_elasticsearch_scale_by_their_own_normalisers():
 def test_what_was_scaled_within_each_query_is_refused_with_what_to_do(target):
     scaler = rw.Scaler("minmax", per="query").fit(raw_lists())
     model = rw.RidgeRanker(alpha=1.0).fit(scaler.transform(raw_lists()))
-    expected = r"scaled within each query.*Scaler\(per='set'\) or raw features, or give scaling='none'"
+    expected = r"scaled within each query.*Scaler\(per='set'\) or raw features, or pass scaling='none'"
     with pytest.raises(RankwiseError, match=expected):
         export(model, target, scaling=scaler)
     scaled = scaler.transform(raw_lists(1))
@@ -70,7 +70,7 @@ def test_what_was_scaled_within_each_query_is_refused_with_what_to_do(target):
 def test_a_sample_that_is_scaled_already_is_not_scaled_again():
     scaler = rw.Scaler().fit(raw_lists())
     model = rw.RidgeRanker(alpha=1.0).fit(scaler.transform(raw_lists()))
-    with pytest.raises(DataError, match="give the raw queries"):
+    with pytest.raises(DataError, match="pass the raw queries"):
         export(model, "c", sample=scaler.transform(raw_lists(1)))
     assert export(model, "c", sample=scaler.transform(raw_lists(1)), scaling="none").parity.inverted == 0
 
@@ -98,7 +98,7 @@ def test_a_pipeline_of_a_scaler_and_a_ranker_is_one_model():
 
 def test_a_scaler_of_other_features_is_refused():
     scaler = rw.Scaler().fit(raw_lists().select_features(("age", "bm25")))
-    with pytest.raises(DataError, match="the scaler has 2 features and RidgeRanker 5"):
+    with pytest.raises(DataError, match=r"the features of RidgeRanker \(5\), got 2"):
         export(fitted("RidgeRanker"), "c", scaling=scaler)
     with pytest.raises(RankwiseError, match="scaling must be a fitted Scaler or 'none'"):
         export(fitted("RidgeRanker"), "c", scaling="standard")
@@ -230,7 +230,7 @@ def test_vespa_takes_attributes_and_rank_features():
     assert "attribute(age)" in text
     assert " bm25(title)" in text
     for name in NASTY[:4]:
-        with pytest.raises(DataError, match=r"is not valid in Vespa.*give feature_names="):
+        with pytest.raises(DataError, match=r"is not valid in Vespa.*pass feature_names="):
             export(fitted("AdaRank"), "vespa", feature_names=[name, "b", "c", "d", "e"])
 
 

@@ -17,7 +17,7 @@ from rankwise.rankers._base import Ranker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from tests.exports.test_every_target import compiled  # noqa: F401
 from tests.rankers.boosting.boosters import booster, edge_rows, rows
-from tests.rankers.boosting.test_tree_ensemble import ensemble, made, nest, vars_of
+from tests.rankers.boosting.test_tree_ensemble import ensemble, made, nested, vars_of
 from tests.rankers.boosting.test_xgboost_json import trained
 
 TARGETS = ("ranklib", "solr", "elasticsearch", "opensearch", "vespa", "onnx", "sql", "python", "c")
@@ -254,10 +254,10 @@ def test_scaling_is_part_of_the_thresholds(how):
     scaler = rw.Scaler(how).fit(raw)
     scaled = scaler.transform(raw)
     cuts = np.quantile(scaled.X, [0.3, 0.6], axis=0)
-    nest = [(f, float(cuts[0, f]), -1.5, (f, float(cuts[1, f]), 0.25, 1.0 + f)) for f in (0, 2, 3, 4)]
-    nest.append((1, -0.5, 7.0, (1, 0.5, 9.0, 11.0)))  # a feature that did not vary is 0
+    nested = [(f, float(cuts[0, f]), -1.5, (f, float(cuts[1, f]), 0.25, 1.0 + f)) for f in (0, 2, 3, 4)]
+    nested.append((1, -0.5, 7.0, (1, 0.5, 9.0, 11.0)))  # a feature that did not vary is 0
     linear = {} if how == "log" else {"coef": np.linspace(-1, 1, 5)}
-    model = ranker(made(nest, n_features=5, **linear))
+    model = ranker(made(nested, n_features=5, **linear))
     for target in TARGETS if how == "log" else EXACT:
         parity = export(model, target, sample=raw, scaling=scaler).parity
         assert parity.largest_difference <= 1e-12
@@ -309,8 +309,8 @@ def accepted(node, features):
 
 @pytest.mark.parametrize("engine", ["elasticsearch", "opensearch"])
 def test_the_plugins_accept_every_split(engine):
-    nest = [(0, 1.0, (1, 2.0, 0.0, (2, -3.0, 1.0, 2.0)), (2, -0.5, 2.0, 3.0)), 0.5]
-    done = export(ranker(made(nest)), engine)
+    nested = [(0, 1.0, (1, 2.0, 0.0, (2, -3.0, 1.0, 2.0)), (2, -0.5, 2.0, 3.0)), 0.5]
+    done = export(ranker(made(nested)), engine)
     features = [one["name"] for one in json.loads(done.files["featureset.json"])["featureset"]["features"]]
     for tree in json.loads(json.loads(done.text)["model"]["model"]["definition"]):
         assert accepted(tree, features) == tree.get("depth", 0) == 0
@@ -326,7 +326,7 @@ def test_solr_keeps_zero_on_its_side_of_a_threshold_next_to_zero():
     assert any("next to 0" in note for note in done.notes)
 
 
-@given(nest, st.integers(0, 2**32))
+@given(nested, st.integers(0, 2**32))
 @settings(max_examples=20)
 def test_any_tree_is_the_same_in_sql_and_vespa(tree, seed):
     X = np.random.default_rng(seed).choice([-2.0, -1.5, -0.25, 0.0, 0.5, 2.0, 3.0], size=(40, 3))

@@ -75,7 +75,7 @@ class Evaluation:
     values : ndarray of shape (n_measures, n_queries)
         The values; NaN where a query was skipped.
     empty : ndarray of bool, shape (n_measures, n_queries)
-        Where a measure is 0/0, so that its value was skipped or given by ``empty=``.
+        Where a measure is 0/0, and its value was skipped or given by ``empty=``.
     qid : list
         The ids of the queries.
     weight : ndarray of shape (n_queries,), default=None
@@ -646,7 +646,7 @@ def _by_docid(queries: Queries, scores: NDArray[np.float64]) -> NDArray[np.int64
             query = queries.names()[int(owner[1:][tied][0])]
             raise DataError(
                 f"trec_eval breaks ties by document id, but query {query!r} has equal scores, and these queries "
-                "carry no docid: give docid= when making them, or ties="
+                "carry no docid: pass docid= when making them, or ties="
             )
         return queries.scattered_rows
     # trec_eval compares the bytes of the ids; equal UTF-8 bytes order as the texts do

@@ -188,7 +188,7 @@ class Export:
         """The model as text; a binary format raises an error."""
         content = self.content
         if isinstance(content, bytes):
-            raise RankwiseError(f"a model for {self.target} is no text: it has {len(content):,} bytes, see .content")
+            raise RankwiseError(f"a model for {self.target} is not text: it has {len(content):,} bytes, see .content")
         return content
 
     def write(self, path: str | os.PathLike[str]) -> list[Path]:

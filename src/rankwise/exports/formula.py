@@ -168,7 +168,7 @@ class TreeSum:
             if (trees.missing == MISSING_ZERO).any() or trees.categorical.any():
                 raise RankwiseError(
                     "trees that treat 0 as missing, or a feature as categories, cannot be moved to raw features: learn "
-                    "from raw features, or give scaling='none' if the engine gets scaled ones"
+                    "from raw features, or pass scaling='none' if the engine gets scaled ones"
                 )
             threshold = raw_thresholds(scaler, trees.feature, threshold)
             linear = None if linear is None else _scale(linear, scaler)
@@ -319,8 +319,7 @@ def formula_of(
     if mapped is not None:
         return mapped, notes
     raise RankwiseError(
-        f"{ranker.name} cannot be exported: a file for an engine holds a weighted sum of features, or a sum of "
-        "steps or trees"
+        f"{ranker.name} cannot be exported: only weighted sums of features, and sums of steps or trees, can be"
     )
 
 
@@ -370,12 +369,14 @@ def open_model(model: Any, scaling: Scaling = None, sample: Queries | None = Non
     if scaler.per == "query":
         raise RankwiseError(
             f"{model.name} learned from features scaled within each query, and an engine scores a document without "
-            "seeing its query: learn from Scaler(per='set') or raw features, or give scaling='none' if the engine "
+            "seeing its query: learn from Scaler(per='set') or raw features, or pass scaling='none' if the engine "
             "gets features that are scaled already"
         )
     scaler._check_fitted()
     if scaler.n_features_in_ != model.n_features_in_:
-        raise DataError(f"the scaler has {scaler.n_features_in_} features and {model.name} {model.n_features_in_}")
+        raise DataError(
+            f"the scaler must have the features of {model.name} ({model.n_features_in_}), got {scaler.n_features_in_}"
+        )
     return model, scaler
 
 

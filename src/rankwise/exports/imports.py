@@ -234,7 +234,7 @@ def _of_width(path: Path, weight: dict[int, float], width: int | None) -> Vector
     for place, value in weight.items():
         coef[place - 1] = value
     if not len(coef) or not np.isfinite(coef).all():
-        raise FileFormatError(f"{path} holds no weights, or some that do not fit into float64")
+        raise FileFormatError(f"{path} must hold at least one weight, and only weights that fit into float64")
     return coef
 
 

@@ -17,7 +17,7 @@ def center_and_scale(scaler: Scaler) -> tuple[NDArray[np.bool_], Vector, Vector]
     if scaler.how == "log" or scaler.scale_ is None or scaler.center_ is None:
         raise RankwiseError(
             f"{scaler!r} takes logarithms, which weights on raw features cannot express: learn from "
-            "Scaler('standard'), or give scaling='none' and send scaled features"
+            "Scaler('standard'), or pass scaling='none' and send scaled features"
         )
     # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
     varies = scaler.scale_ > 0

@@ -36,7 +36,7 @@ _FEW_DIGITS = 40
 def as_single(values: Vector, names: Sequence[str], what: str, engine: str, added: bool = False) -> Single:
     """Round values to float32; a value that float32 cannot hold raises an error with the name of its feature.
 
-    With ``added`` the values are terms of a sum and not factors, so that one too small to differ from 0 may be 0.
+    With ``added`` the values are terms of a sum and not factors: one too small to differ from 0 may be 0.
     """
     with np.errstate(over="ignore", under="ignore"):
         rounded = values.astype(np.float32)

@@ -312,7 +312,7 @@ def _parameter(name: str) -> str:
     """The name of a column as the name of a request parameter."""
     if not _PLAIN.fullmatch(name) or name in ("q", "fq"):
         raise RankwiseError(
-            f"the column {name!r:.60} cannot be the name of a parameter of Solr: give feature_names= of letters, "
+            f"the column {name!r:.60} cannot be the name of a Solr parameter: pass feature_names= of letters, "
             "digits and _"
         )
     return name

@@ -279,7 +279,7 @@ def rank_feature(name: str) -> str:
         return name
     raise DataError(
         f"the feature name {name!r:.60} is not valid in Vespa: expected an attribute such as age, or a rank feature "
-        "such as bm25(title); give feature_names="
+        "such as bm25(title); pass feature_names="
     )
 
 

@@ -103,8 +103,8 @@ def export(
         sample = apply_builder(ranker, sample, grouped=True, judged=True, scaled=False)
     if sample is not None and scaler is not None and sample.scaling is not None:
         raise DataError(
-            f"the sample was scaled by {sample.scaling!r}: give the raw queries and scaling= that scaler, since raw "
-            "features are what an engine sees; or scaling='none' if it gets them scaled"
+            f"the sample was scaled by {sample.scaling!r}: pass the raw queries and scaling= that scaler, because "
+            "an engine sees raw features; or scaling='none' if it gets them scaled"
         )
     formula, notes = formula_of(ranker, scaler, feature_names if columns is None else None)
     formula = _express(formula, target, ranker)

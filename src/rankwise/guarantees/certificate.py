@@ -3,7 +3,7 @@
 Each row is a :class:`~rankwise.guarantees.Bound` that holds individually, with probability 1 - delta if it is
 probabilistic.
 The headline is the smallest of the rows about future queries, each computed again at delta divided by the number of
-compared rows, so that it holds with probability 1 - delta as well. The value of a compared row at that smaller delta is
+compared rows, so it holds with probability 1 - delta as well. The value of a compared row at that smaller delta is
 shown beside it.
 
 :func:`certificate_of` turns :class:`Claim` values, bounds that depend on delta, into a :class:`Certificate`;

@@ -205,8 +205,8 @@ def _refuse_no_scores(name: str, value: Any) -> Any:
     if isinstance(value, (os.PathLike, Sequence)) or hasattr(value, "__array__"):
         return value
     raise RankwiseError(
-        f"{name!r} is {type(value).__name__}: a ranker has fit and predict, a model has predict, and scores are an "
-        "array or a file"
+        f"{name!r} is {type(value).__name__}: pass a ranker with fit and predict, a model with predict, or scores as "
+        "an array or a file"
     )
 
 

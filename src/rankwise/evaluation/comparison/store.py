@@ -105,7 +105,7 @@ class Cells:
         """Read and check a cell and its ranker."""
         store = open_store(self._cell(key))
         if store.kind != KIND or store.fact("layout", int) != _LAYOUT or store.fact("key", str) != key:
-            raise FileFormatError(f"{store.path} holds another cell")
+            raise FileFormatError(f"{store.path} is not the cell of this key")
         line, scores = store.fact("line", dict), store.array("scores", np.float64, (part.test.n_documents,))
         validated = None
         if part.validation is not None:

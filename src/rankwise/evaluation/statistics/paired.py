@@ -237,7 +237,7 @@ def _count_flips(terms: Vector, alternative: Alternative) -> float:
     """The share of all 2^n sign flips whose sum is at least as extreme as the sum of the terms.
 
     Every sum is one of a left half plus one of a right half: for each right one, the left ones that suffice are counted
-    in the sorted left half, so that 2^n flips take 2^(n/2) log steps.
+    in the sorted left half: 2^n flips take 2^(n/2) log steps.
     """
     wanted, sign = _target_sum(terms, alternative)
     if wanted <= 0 and alternative == "two-sided":

@@ -1,7 +1,7 @@
 r"""The expected risk of learning from n queries with convex losses: gradient descent and regularized minimization.
 
 L(w) is the risk, the expected loss of w on a new query; w* is the best w with norm(w) <= W, and L* its risk; G is the
-loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so that the loss of one
+loss's Lipschitz constant (the largest l1 norm of its gradient with respect to the scores), so the loss of one
 query changes by at most G R times a change of w, where R bounds every row; H = R^2 H1 is its smoothness in w. The
 length of the lists does not enter. The expected risk E L(w) of what is learned is at most
 

@@ -10,7 +10,7 @@ to the one that is returned. At AdaRank's own alpha = log((1 + phi) / (1 - phi))
 
 The proof is for queries of weights v_q > 0 that sum to 1 (1/Q each where there are none). E_t(q) is the measure of
 query q after round t, E_0 = 0; E(q, h_t) that of the feature of round t, in [0, 1]; the distribution of round t is
-P_t(q) = v_q exp(-E_{t-1}(q)) / Z_{t-1} with Z_t = sum_q v_q exp(-E_t(q)), so that Z_0 = 1; phi_t = sum_q P_t(q) E(q,
+P_t(q) = v_q exp(-E_{t-1}(q)) / Z_{t-1} with Z_t = sum_q v_q exp(-E_t(q)), so Z_0 = 1; phi_t = sum_q P_t(q) E(q,
 h_t); and delta_t is the least over queries of E_t(q) - E_{t-1}(q) - alpha_t E(q, h_t).
 
 1. exp(-E_t(q)) <= exp(-delta_t) exp(-E_{t-1}(q)) exp(-alpha_t E(q, h_t)), by the definition of delta_t.

@@ -9,7 +9,7 @@ less, the game is fair or worse, so the expected capital is at most 1. Each fact
 are an interval from 0 on, whose end is a lower bound on the mean; the upper bound is one minus that of 1 - x.
 
 For n values, half of the capital is given to 40 gamblers, each with an order of the values of its own that is fixed
-beforehand, and half to five gamblers whose bets have fixed sizes, so that no order matters to them. The sum of their
+beforehand, and half to five gamblers whose bets have fixed sizes, so no order matters to them. The sum of their
 final capitals has an expectation of at most 1, so by Markov's inequality it reaches 1/alpha with probability at most
 alpha. No seed can be chosen, and the result depends little on the order of the input (:func:`lower_end`). If it is not
 known which of the values are draws, the five gamblers bet alone (:func:`lower_end_of_readings`).

@@ -1,7 +1,7 @@
 """An interval for a mean over future queries, as a value: both ends, the numbers they come from, the preconditions.
 
 :class:`Interval` is what :func:`~rankwise.guarantees.mean_interval` and confidence sequences return. Its ends are
-available as :class:`~rankwise.guarantees.Bound` values, so that certificates can use them.
+available as :class:`~rankwise.guarantees.Bound` values, which certificates use.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-r"""Confidence sequences: intervals that hold at all times at once, so that a stream may be stopped at any time.
+r"""Confidence sequences: intervals that hold simultaneously at all times, so a stream may be stopped at any time.
 
 A confidence sequence is an interval after each value of a stream such that, with probability 1 - delta, the mean is in
 all of them. There are three kinds, for values in [0, 1], by the bets of :mod:`rankwise.guarantees.holdout.betting` and
@@ -356,7 +356,7 @@ class RunningMean:
     Notes
     -----
     Proof. By Hoeffding's lemma D = x_i - mu_i satisfies E[exp(lambda D - lambda^2/8) | past] <= 1 for values in [0, 1],
-    so that with S_t the sum of the D's, exp(lambda S_t - lambda^2 t/8) is a supermartingale that begins at 1, for every
+    so, with S_t the sum of the D's, exp(lambda S_t - lambda^2 t/8) is a supermartingale that begins at 1, for every
     lambda. So is its mean over lambda drawn from a normal distribution of variance 1/rho, which is (1 + t/(4 rho))^-1/2
     exp(S_t^2 / (2 rho + t/2)). By Ville's inequality the probability that it ever reaches 1/delta is at most delta;
     solved for abs(S_t), that is the statement. Nothing was assumed about how the expectations change, nor about which
