@@ -330,7 +330,7 @@ def test_simulate_prints_a_chart_and_a_table_in_eighty_columns(run):
     ("options", "sentence"),
     [
         (["--margin", "0.9"], "the grades do not fit"),
-        (["--png", "no/folder/s.png"], "--png must be a file in an existing folder"),
+        (["--png", "no/folder/s.png"], "no/folder/s.png cannot be written"),
     ],
 )
 def test_worlds_that_cannot_be_are_refused(run, options, sentence):

@@ -54,12 +54,12 @@ def test_what_is_wrong_is_said(run, folder, tmp_path):
             ("train", queries, "--executor", "processes", "--out", tmp_path / "m"),
             "--executor requires a data set in parts",
         ),
-        (("train", queries, "--checkpoint", "x", "--out", tmp_path / "m"), "--checkpoint belongs to online learning"),
+        (("train", queries, "--checkpoint", "x", "--out", tmp_path / "m"), "--checkpoint requires --online"),
         (
             ("train", queries, "--online", "--checkpoint", "x", "--out", tmp_path / "m"),
-            "takes a number of rounds from 1",
+            "must be a positive number of rounds",
         ),
-        (("train", folder, "--skip", "3", "--out", tmp_path / "m"), "--skip belongs to online learning"),
+        (("train", folder, "--skip", "3", "--out", tmp_path / "m"), "--skip requires --online"),
     ):
         code, _, err = run(*map(str, arguments))
         assert code != 0

@@ -108,8 +108,8 @@ def compare(
     from rankwise.report.page import check_report, write_report_or_warn
 
     reading.refuse_two_formats(as_json, as_what)
-    if out is not None and not out.absolute().parent.is_dir():
-        raise RankwiseError(f"{out} cannot be written: the folder {out.absolute().parent} does not exist")
+    if out is not None:
+        reading.check_writable(out)
     shown = _shown_beside(documents, title, queries, slice_by or [])
     if report is not None:
         check_report(report)

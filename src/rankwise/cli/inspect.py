@@ -200,15 +200,7 @@ def _read_other(path: Path, first: Look) -> "Queries | Parts":
         return _open_verified(path)
     if first.builder is None:
         return reading.read_queries(path, first.reads)
-    from rankwise.features.judged import open_table
-
-    table = open_table(path)
-    if table is None:
-        raise DataError(f"{path} must be a table, as the first file is one with columns of several kinds")
-    try:
-        return first.builder.transform(table)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+    return reading.transform(first.builder, reading.open_table_or_raise(path), path)
 
 
 def _settle_roles(table: "RawTable", reads: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:

@@ -47,12 +47,6 @@ FirstId = Literal["auto", "0", "1"]
 JudgedArgument = Annotated[
     Path,
     typer.Argument(
-        help="Judged queries: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise."
-    ),
-]
-JudgedOrPartsArgument = Annotated[
-    Path,
-    typer.Argument(
         help="Judged queries: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise, a "
         "folder of parts."
     ),
@@ -329,6 +323,15 @@ def refuse_two_formats(as_json: bool, as_what: Format) -> None:
         raise RankwiseError(f"--json and --format {as_what} cannot be combined")
 
 
+def check_writable(path: Path) -> None:
+    """Raise an error, before the work, for a file or folder that cannot be written later."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise RankwiseError(f"{path} cannot be written: the folder {folder} does not exist")
+    if not os.access(folder, os.W_OK):
+        raise RankwiseError(f"{path} cannot be written: no permission")
+
+
 def refuse_folders(path: Path) -> None:
     """Raise a clear error for a folder, which no reader takes."""
     if path.is_dir():
@@ -416,8 +419,8 @@ def build_parts(
     builder = new_builder(reads)
     if validation is not None or share == 0:
         train = fit_builder(builder, table)
-        other = None if validation is None else _open_or_refuse(validation)
-        return train, None if other is None else _transform(builder, other, validation or data), None
+        other = None if validation is None else open_table_or_raise(validation)
+        return train, None if other is None else transform(builder, other, validation or data), None
     parts = by_id(table.identities(builder.qid), table.n_rows)
     count = len(parts.start) - 1
     refuse_too_few(data, count)
@@ -426,7 +429,7 @@ def build_parts(
         SelectedRows(table, np.sort(part.X[:, 0].astype(np.int64)))
         for part in split(numbered, (1 - share, share), random_state=seed)
     )
-    return fit_builder(builder, learned), None, _transform(builder, held, data)
+    return fit_builder(builder, learned), None, transform(builder, held, data)
 
 
 def read_built(path: Path, reads: dict[str, Any]) -> "Queries":
@@ -454,7 +457,7 @@ def refuse_too_few(data: Path, count: int) -> None:
         raise DataError(f"{data} has {held}, too few to hold some out: use --test-share 0")
 
 
-def _open_or_refuse(path: Path) -> "RawTable":
+def open_table_or_raise(path: Path) -> "RawTable":
     """Open a table, or raise an error."""
     from rankwise.features.judged import open_table
 
@@ -464,7 +467,7 @@ def _open_or_refuse(path: Path) -> "RawTable":
     return table
 
 
-def _transform(builder: "FeatureBuilder", table: "RawTable", path: Path) -> "Queries":
+def transform(builder: "FeatureBuilder", table: "RawTable", path: Path) -> "Queries":
     """Apply a fitted builder to rows that it did not learn from; errors say where to look."""
     try:
         return builder.transform(table)

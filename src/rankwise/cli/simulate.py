@@ -13,7 +13,6 @@ import typer
 
 from rankwise._tables import Table
 from rankwise.cli import reading
-from rankwise.errors import RankwiseError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -51,8 +50,7 @@ def simulate(
         from rankwise._extras import require
 
         require("matplotlib")  # missing: an error before the work, not after it
-        if not png.resolve().parent.is_dir() or png.is_dir():
-            raise RankwiseError(f"--png must be a file in an existing folder, got {png}")
+        reading.check_writable(png)
     stream = Stream(
         n_queries=rounds, documents=(documents, documents), features=features, grades=grades, margin=margin,
         radius=1.0, noise=noise, angle=drift, seed=seed,

@@ -32,7 +32,7 @@ _FOLD_FILES = ("train", "vali", "test")
 
 @reading.with_options
 def split(
-    data: reading.JudgedOrPartsArgument,
+    data: reading.JudgedArgument,
     parts: Annotated[
         str | None, typer.Option("--parts", help=f"NAME=SHARE of queries, adding up to 1 (default {_PARTS}).")
     ] = None,
@@ -199,11 +199,7 @@ def _folder(data: Path, out: Path | None) -> Path:
     target = out or Path(stem if stem != data.name else f"{stem}-parts")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise RankwiseError(f"{target} already exists: choose a new folder with --out")
-    parent = Path(os.path.realpath(target)).parent
-    if not parent.is_dir():
-        raise RankwiseError(f"{target} cannot be written: the folder {parent} does not exist")
-    if not os.access(parent, os.W_OK):
-        raise RankwiseError(f"{target} cannot be written: no permission")
+    reading.check_writable(target)
     return target
 
 

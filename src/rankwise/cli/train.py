@@ -1,8 +1,8 @@
 """``rankwise train``: train a ranker on judged queries and save it.
 
 Without ``--online`` it fits a batch ranker, :class:`BatchRun`, on a file, and measures and certifies it by queries that
-were held out. On a data set in parts, :class:`PartsRun`, it says what the fit will cost and computes in passes, which a
-checkpoint may record. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where the ranker learns
+were held out. On a data set in parts it first prints what the fit will cost, and computes in passes, which a checkpoint
+may record. With ``--online`` it hands over to :mod:`rankwise.cli.train_online`, where the ranker learns
 query after query from a stream of any length.
 """
 
@@ -10,7 +10,6 @@ import ast
 import json
 import logging
 import math
-import os
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -26,7 +25,6 @@ from rankwise.errors import Interrupted, RankwiseError, did_you_mean, warn
 
 if TYPE_CHECKING:
     from rankwise._diagnose.findings import Finding
-    from rankwise.queries.parts.parts import Parts
     from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
@@ -38,7 +36,7 @@ _MODEL = Path("model.rankwise")
 
 @reading.with_options
 def train(
-    data: reading.JudgedOrPartsArgument,
+    data: reading.JudgedArgument,
     online: Annotated[
         bool,
         typer.Option("--online", help="Online learning: rank each query, then learn from it; text files are streamed."),
@@ -178,14 +176,15 @@ def train(
     target = _target(out, None)
     announce_kernels(batch.name, "evaluate")
     if in_parts:
-        passes = Passes(
-            executor or "threads", workers, memory_limit, None if checkpoint is None else Path(checkpoint), verbose
-        )
-        in_passes = PartsRun(batch, *sets_of(data, validation, share, seed, reads, passes), target, passes)
-        in_passes.fit()
-        in_passes.show(as_json)
-        return
-    run = BatchRun(batch, *parts_of_file(data, validation, share, seed, reads), target)
+        how = {"executor": executor or "threads", "workers": workers, "memory_limit": memory_limit}
+        sets: tuple[Any, Any, Any] = sets_of(data, validation, share, seed, reads, how)
+        if batch.runs_on_parts:  # otherwise fit says why not
+            print(f"rankwise: {sets[0].estimate(batch)}", file=sys.stderr)
+        if verbose:
+            _print_passes()
+    else:
+        sets = parts_of_file(data, validation, share, seed, reads)
+    run = BatchRun(batch, *sets, target, in_parts, None if checkpoint is None else Path(checkpoint))
     for leak in run.leaks:
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
@@ -262,11 +261,9 @@ def new_ranker(name: str, parameters: dict[str, Any], online: bool = False) -> A
 def _target(out: Path | None, resume: Path | None) -> Path:
     """Choose the file of the model, and check before any learning that it can be written."""
     target = out or resume or _MODEL
-    folder = Path(os.path.realpath(target)).parent
-    if not folder.is_dir():
-        raise RankwiseError(f"{target} cannot be written: the folder {folder} does not exist")
-    if target.is_dir() or not os.access(folder, os.W_OK):
-        raise RankwiseError(f"{target} cannot be written: {'it is a folder' if target.is_dir() else 'no permission'}")
+    reading.check_writable(target)
+    if target.is_dir():
+        raise RankwiseError(f"{target} cannot be written: it is a folder")
     return target
 
 
@@ -286,6 +283,10 @@ class BatchRun:
         Queries that were held out, where some were.
     target : Path
         The file of the model.
+    in_parts : bool
+        Whether the queries are data sets in parts.
+    checkpoint : Path or None
+        The folder that records passes over parts.
     """
 
     model: "Ranker"
@@ -293,10 +294,14 @@ class BatchRun:
     validation: "Queries | None"
     test: "Queries | None"
     target: Path
+    in_parts: bool
+    checkpoint: Path | None
 
     @cached_property
     def leaks(self) -> "list[Finding]":
-        """Features of the training queries that look like the label; they stay, whatever is found."""
+        """Features of the training queries that look like the label; in parts, rankwise inspect finds them."""
+        if self.in_parts:
+            return []
         from rankwise._diagnose.leaks import find_leaks, rank_alone
 
         return list(find_leaks(self.train, rank_alone(self.train), {}))
@@ -307,7 +312,7 @@ class BatchRun:
         what = f"training {self.model.name} on {len(self.train):,} queries, {self.train.n_documents:,} documents"
         try:
             with report_progress(what) if self.model.get_params().get("verbose", True) else nullcontext():
-                self.model.fit(self.train, validation=self.validation if takes else None, **self._fitting())
+                self.model.fit(self.train, validation=self.validation if takes else None, checkpoint=self.checkpoint)
         except Interrupted:
             self.model.save(self.target)
             print(
@@ -316,10 +321,6 @@ class BatchRun:
             )
             raise
         self.model.save(self.target)
-
-    def _fitting(self) -> dict[str, Any]:
-        """Further arguments of ``fit``."""
-        return {}
 
     def results(self) -> dict[str, Any]:
         """The ranker, what was chosen, its measure with intervals on every part, its certificate, and likely leaks."""
@@ -431,82 +432,27 @@ def parts_of_file(
     return train, None, test
 
 
-@dataclass(frozen=True)
-class Passes:
-    """Who computes passes, and what is recorded of them.
-
-    Attributes
-    ----------
-    executor : {"threads", "processes"}
-        Who computes.
-    workers : int or None
-        Number of threads or processes.
-    memory_limit : str or None
-        The largest number of bytes that is kept between passes.
-    checkpoint : Path or None
-        The folder that records passes.
-    lines : bool
-        Whether to print a line per pass.
-    """
-
-    executor: str
-    workers: int | None
-    memory_limit: str | None
-    checkpoint: Path | None
-    lines: bool
-
-    def open(self, path: Path) -> "Parts":
-        """The data set."""
-        from rankwise.queries.parts.parts import Parts
-
-        return Parts(path, executor=self.executor, workers=self.workers, memory_limit=self.memory_limit)
-
-
-@dataclass(frozen=True)
-class PartsRun(BatchRun):
-    """A fit of one ranker on a data set in parts.
-
-    Attributes
-    ----------
-    passes : Passes
-        Who computes.
-    """
-
-    passes: Passes
-
-    @property
-    def leaks(self) -> "list[Finding]":
-        """None are looked for: rankwise inspect does, in a pass of its own."""
-        return []
-
-    def _fitting(self) -> dict[str, Any]:
-        return {"checkpoint": self.passes.checkpoint}
-
-    def fit(self) -> None:
-        """Print what the fit will cost, fit, and save the ranker."""
-        train: Any = self.train
-        if self.model.runs_on_parts:  # otherwise fit says why not
-            print(f"rankwise: {train.estimate(self.model)}", file=sys.stderr)
-        if self.passes.lines:
-            handler = logging.StreamHandler(sys.stderr)
-            handler.setFormatter(logging.Formatter("rankwise: %(message)s"))
-            logger = logging.getLogger("rankwise")
-            logger.addHandler(handler)
-            logger.setLevel(logging.INFO)
-        super().fit()
+def _print_passes() -> None:
+    """Print the log of passes on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("rankwise: %(message)s"))
+    logger = logging.getLogger("rankwise")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
 
 
 def sets_of(
-    data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any], passes: Passes
+    data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any], how: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
     """Return (train, validation, test): a second data set for model selection, or a share held out for a test."""
     from rankwise.queries.folds import split
+    from rankwise.queries.parts.parts import Parts
 
-    parts = passes.open(data)
+    parts = Parts(data, **how)
     if not parts.has_labels:
         raise RankwiseError(f"{data} has no labels, which training requires")
     if validation is not None:
-        second = passes.open(validation) if reading.is_parts(validation) else reading.read_queries(validation, reads)
+        second = Parts(validation, **how) if reading.is_parts(validation) else reading.read_queries(validation, reads)
         return parts, second, None
     if share == 0:
         return parts, None, None

@@ -12,7 +12,7 @@ raise an error that names them. Folds of these rankers are over queries, with al
 
 :func:`safe_ranker` learns on one part of the sessions with a penalty towards the logged ranker, for several strengths,
 and takes the strength whose gain has the largest lower bound on the other part. With m strengths each bound is at
-delta/m, so that all m hold together with probability 1 - delta, and so does the one that was chosen (union bound). If
+delta/m, so all m hold together with probability 1 - delta, and so does the one that was chosen (union bound). If
 none is above 0 the logged ranker stays: what is deployed is worse than the logged ranker with probability delta at
 most.
 """

@@ -221,7 +221,7 @@ def credits(team: ArrayLike, click: ArrayLike, *, how: Credit = "sign") -> Any:
 
 # ---------------------------------------------------------------------------------------------------------- preferences
 
-# An even number of steps has 0 on the grid of means, so that "no preference" is a mean that can be refuted.
+# An even number of steps has 0 on the grid of means, so "no preference" is a mean that can be refuted.
 _GRID = 1_000
 # A plan simulates at least this many runs, and its number is enough with this probability.
 _RUNS, _SURE = 1_000, 0.99

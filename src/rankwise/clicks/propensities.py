@@ -7,7 +7,7 @@ Three ways lead to a :class:`Propensities`:
   over queries, which hold for many queries only, whatever the number of sessions, and are marked "asymptotic".
 - :func:`given`: numbers from elsewhere, which are taken as they are.
 
-The click rate by position is not one of them: good rankers put good documents on top, so that it confounds position
+The click rate by position is not one of them: good rankers put good documents on top, so it confounds position
 and relevance (:func:`by_click_rate` says how far it is off).
 
 **Upper ends by betting.** Let x be the document that belongs at position 1, and y the one at k. In a session that
@@ -504,7 +504,7 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
     r"""Propensities relative to position 1 from several rankers that showed the same documents elsewhere (AllPairs).
 
     A document of a query that was shown n_k times at position k and n_l times at l adds its click rates, weighted by
-    n_k n_l / (n_k + n_l), to C_{k,l} and C_{l,k}. Both have the same relevance in them, so that the likelihood of
+    n_k n_l / (n_k + n_l), to C_{k,l} and C_{l,k}. Both have the same relevance in them, so the likelihood of
     Poisson counts with the unknown relevances maximised out is that of Bradley and Terry,
 
     .. math:: \sum_{k \ne l} C_{k,l} \log \frac{\theta_k}{\theta_k + \theta_l},

@@ -183,7 +183,7 @@ class Client:
         return list(self._send("POST", "/v1/feedback", json.dumps(list(events)).encode(), "application/json"))
 
     def close_ranking(self, ranking: str) -> dict[str, Any]:
-        """End the clicks of a ranking, so that it is learned now."""
+        """End the clicks of a ranking, which is then learned now."""
         return self._post(f"/v1/rankings/{quote(ranking, safe='')}/close", {})
 
     # ------------------------------------------------------------------------------------------- models

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -429,20 +429,16 @@ class Service:
 
     def close_ranking(self, ranking: str, id: str | None = None) -> "Future[tuple[int, bool]]":
         """End the clicks of a ranking: it is learned now."""
-        done: Future[tuple[int, bool]] = Future()
         named = f"{OWN}close:{ranking}" if id is None else _event_id(id)
-        self.log.add(Entry(named, "close", "", ranking, b'{"by":"request"}', done))
-        return done
+        return self._add(Entry(named, "close", "", ranking, b'{"by":"request"}', Future()))
 
     # ------------------------------------------------------------------------------------------- changes
 
     def register(self, name: str, data: bytes, id: str | None = None) -> "Future[tuple[int, bool]]":
         """Add a model, or give a model a new file from which it goes on."""
         named = _event_id(id)
-        features = _check_model(name, data).n_features_in_
-        body, done = encode({"file": file_digest(data), "features": features}), Future[tuple[int, bool]]()
-        self.log.add(Entry(named, "model", name, None, body, done, file=data))
-        return done
+        body = {"file": file_digest(data), "features": _check_model(name, data).n_features_in_}
+        return self._add(Entry(named, "model", name, None, encode(body), Future(), file=data))
 
     def change(self, kind: str, name: str, body: dict[str, Any], id: str | None = None) -> "Future[tuple[int, bool]]":
         """Promote, roll back, freeze or thaw a model, or begin or stop an experiment."""
@@ -453,8 +449,12 @@ class Service:
             with suppress(RuntimeError):  # it is shut down: the log says so
                 self._past.submit(self._add_with_file, entry, version)
                 return done
+        return self._add(entry)
+
+    def _add(self, entry: Entry) -> "Future[tuple[int, bool]]":
+        """Hand an event to the log; the future has (seq, new) after a durable commit."""
         self.log.add(entry)
-        return done
+        return cast("Future[tuple[int, bool]]", entry.done)
 
     def _add_with_file(self, entry: Entry, version: int) -> None:
         """Add an event that names a version, with the file of that version."""
@@ -472,10 +472,7 @@ class Service:
 
     def experiment(self, request: ExperimentRequest) -> "Future[tuple[int, bool]]":
         """Begin an experiment."""
-        done: Future[tuple[int, bool]] = Future()
-        entry = Entry(_event_id(request.id), "experiment", request.model, None, encode(request), done)
-        self.log.add(entry)
-        return done
+        return self._add(Entry(_event_id(request.id), "experiment", request.model, None, encode(request), Future()))
 
     # ------------------------------------------------------------------------------------------- questions
 
@@ -603,7 +600,7 @@ def answer_of(outcome: "tuple[int, bool] | BaseException", id: str) -> FeedbackA
 
 
 def _new_ranking() -> str:
-    """An id that nobody can guess; later ones sort after earlier ones, so that the state grows at one end."""
+    """An id that nobody can guess; later ones sort after earlier ones, so the state grows at one end."""
     return f"{int(time.time()):08x}{secrets.token_urlsafe(9)}"
 
 

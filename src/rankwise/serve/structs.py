@@ -1,6 +1,6 @@
 """What goes over the wire: every request and answer as a msgspec struct, the one module that knows msgspec's types.
 
-Decoders check types, lengths and unknown fields while they read, so that the rest of the service never sees a malformed
+Decoders check types, lengths and unknown fields while they read, so the rest of the service never sees a malformed
 body. :mod:`rankwise.serve.operations` makes the description of the interface from the same classes.
 """
 
@@ -200,40 +200,39 @@ class BoundAnswer(Struct):
     preconditions: list[str]
 
 
-class LedgerAnswer(Struct):
-    """The account of a model's run, with what theory allows; all of it may be read at any time.
-
-    ``scope`` and ``preconditions`` are those of ``running``. A point of the curve is (rounds, mistakes, cumulative
-    loss, rounds on which the measure is defined, sum of the measure, bound on the mean risk).
-    """
+class MeasuredAnswer(Struct, kw_only=True):
+    """What was measured of a model's rankings; ``scope`` and ``preconditions`` are those of ``running``."""
 
     model: str
+    measure: str
+    running: IntervalAnswer
+    scope: dict[str, str]
+    preconditions: list[str]
+    bounds: list[BoundAnswer]
+
+
+class LedgerAnswer(MeasuredAnswer, kw_only=True):
+    """The account of a model's run, with what theory allows; all of it may be read at any time.
+
+    A point of the curve is (rounds, mistakes, cumulative loss, rounds on which the measure is defined, sum of the
+    measure, bound on the mean risk).
+    """
+
     seq: int
     lag: int
     rounds: int
     mistakes: int
     loss: float
     mean: float | None
-    measure: str
-    running: IntervalAnswer
-    scope: dict[str, str]
-    preconditions: list[str]
-    bounds: list[BoundAnswer]
     refused: int
     curve: list[list[float]]
 
 
-class CertificateAnswer(Struct):
+class CertificateAnswer(MeasuredAnswer, kw_only=True):
     """What is guaranteed about what a model has shown."""
 
-    model: str
     version: int
-    measure: str
-    running: IntervalAnswer
     statement: str
-    scope: dict[str, str]
-    preconditions: list[str]
-    bounds: list[BoundAnswer]
 
 
 class Problem(Struct):
