@@ -110,7 +110,7 @@ def compare(
     reading.refuse_two_formats(as_json, as_what)
     if out is not None:
         reading.check_writable(out)
-    shown = _shown_beside(documents, title, queries, slice_by or [])
+    shown = _read_descriptions(documents, title, queries, slice_by or [])
     if report is not None:
         check_report(report)
     elif shown:
@@ -158,7 +158,9 @@ def compare(
             print(f"report: {report}")
 
 
-def _shown_beside(documents: Path | None, title: str | None, queries: Path | None, slices: list[str]) -> dict[str, Any]:
+def _read_descriptions(
+    documents: Path | None, title: str | None, queries: Path | None, slices: list[str]
+) -> dict[str, Any]:
     """Read the tables about documents and queries before anything is trained; the options of the report."""
     from rankwise.features.table import read_columns
     from rankwise.report.descriptions import Descriptions
@@ -232,10 +234,10 @@ def _show(found: "Comparison") -> None:
         console.print(few, markup=False)
     if len(found.results) > 1:
         console.print(found.legend(), markup=False)
-        console.print(in_shell(_guaranteed(found)), markup=False)
+        console.print(in_shell(_describe_winner(found)), markup=False)
 
 
-def _guaranteed(found: "Comparison") -> str:
+def _describe_winner(found: "Comparison") -> str:
     """The winner and its certificate, or the reason why there is none and what may be quoted instead."""
     from rankwise.evaluation.certificates import DELTA
 

@@ -115,7 +115,7 @@ def wake(replies: "Sequence[tuple[LoopReply, Any]]") -> None:
 
     for loop in {reply.loop for reply, _ in replies}:
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, [one for one in replies if one[0].loop is loop])
+            loop.call_soon_threadsafe(settle, [reply for reply in replies if reply[0].loop is loop])
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ class Log:
                 "SELECT clicked, ranking FROM outcome WHERE closed IS NULL ORDER BY clicked"
             )
         )
-        self._snapshot_at = sum(one.lists for one in self.replay.models.values())
+        self._snapshot_at = sum(served.lists for served in self.replay.models.values())
         self._expired_at, self._learned_at, self._expected, self._hurried = time.monotonic(), 0.0, 0, False
         if on_advance is not None:
             on_advance(self.replay)
@@ -223,12 +223,12 @@ class Log:
 
     def call(self, work: Callable[[], Any]) -> "Future[Any]":
         """Run something in the thread that owns the state."""
-        one = ThreadCall(work, Future())
-        self._waiting.append(one)
+        item = ThreadCall(work, Future())
+        self._waiting.append(item)
         self.hurry()
         if not self._thread.is_alive():
             self._refuse_waiting()
-        return one.done
+        return item.done
 
     def hurry(self) -> None:
         """Learn in the next round, whatever the time: somebody waits for it."""
@@ -275,9 +275,9 @@ class Log:
         """Tell everybody who waits that nothing will come."""
         while self._waiting:
             with suppress(IndexError):  # another thread does the same
-                one = self._waiting.popleft()
-                if not isinstance(one, ShownRanking):
-                    one.done.set_exception(RequestError("the service cannot write its state", 503, retry=True))
+                item = self._waiting.popleft()
+                if not isinstance(item, ShownRanking):
+                    item.done.set_exception(RequestError("the service cannot write its state", 503, retry=True))
 
     def _gather(self) -> None:
         """Wait a moment for as many events as came the last time: whoever was answered soon has the next one."""
@@ -292,18 +292,18 @@ class Log:
             self._gather()
         batch: list[Entry | ShownRanking] = []
         while self._waiting and len(batch) < _TOGETHER:
-            one = self._waiting.popleft()
-            if isinstance(one, ThreadCall):
+            item = self._waiting.popleft()
+            if isinstance(item, ThreadCall):
                 self._write(batch)
                 batch = []
-                self._do(one)
-            elif isinstance(one, Entry) and one.ranking is None:
+                self._do(item)
+            elif isinstance(item, Entry) and item.ranking is None:
                 self._write(batch)
                 batch = []
                 self._advance()
-                self._write([one])
+                self._write([item])
             else:
-                batch.append(one)
+                batch.append(item)
         now = self.now()
         while self._windows and self._windows[0][0] + self.window <= now and len(batch) < 2 * _TOGETHER:
             _, ranking = self._windows.popleft()
@@ -311,7 +311,7 @@ class Log:
         if self._waiting or (self._windows and self._windows[0][0] + self.window <= now and not self.full):
             self._urgent = True
         self._write(batch)
-        self._expected = sum(isinstance(one, Entry) for one in batch)
+        self._expected = sum(isinstance(item, Entry) for item in batch)
         due = self._hurried or self._closing or time.monotonic() - self._learned_at >= _LEARN
         if (self.committed > self.replay.seq or self.stuck is not None) and due:
             self._hurried = False
@@ -324,27 +324,27 @@ class Log:
                 logger.warning("old rankings could not be forgotten", exc_info=error)
 
     @staticmethod
-    def _do(one: ThreadCall) -> None:
+    def _do(item: ThreadCall) -> None:
         try:
-            one.done.set_result(one.run())
+            item.done.set_result(item.run())
         except BaseException as error:
-            one.done.set_exception(error)
+            item.done.set_exception(error)
 
     def _write(self, batch: "list[Entry | ShownRanking]") -> None:
         """Commit a batch and answer; a batch that cannot be written is answered so, and nothing of it is kept."""
         if not batch:
             return
         outcomes: list[tuple[Entry, tuple[int, bool] | RequestError]] = []
-        shown = [one for one in batch if isinstance(one, ShownRanking)]
+        shown = [item for item in batch if isinstance(item, ShownRanking)]
         try:
             with self.state.transaction(durable=len(shown) < len(batch)) as db:
-                for one in batch:
-                    if isinstance(one, ShownRanking):
-                        if one.unit is not None and number_unit(db, one):
-                            self._await_outcome(db, one.id)
-                        insert_shown(db, one)
+                for item in batch:
+                    if isinstance(item, ShownRanking):
+                        if item.unit is not None and number_unit(db, item):
+                            self._await_outcome(db, item.id)
+                        insert_shown(db, item)
                     else:
-                        outcomes.append((one, self._outcome_of(db, one)))
+                        outcomes.append((item, self._outcome_of(db, item)))
         except (sqlite3.Error, OSError) as error:
             self._report_failure(batch, error)
             return
@@ -376,12 +376,12 @@ class Log:
             logger.error("a commit failed: %s", error)
         self.full = True
         sentence = f"the state could not be written ({error}); nothing was recorded: send it again later"
-        due = [one.ranking for one in batch if isinstance(one, Entry) and one.body == _BY_WINDOW]
+        due = [item.ranking for item in batch if isinstance(item, Entry) and item.body == _BY_WINDOW]
         self._windows.extendleft((self.now() - self.window, str(ranking)) for ranking in reversed(due))
-        for one in batch:
-            if isinstance(one, Entry):
+        for item in batch:
+            if isinstance(item, Entry):
                 self.counts["failed"] += 1
-                one.done.set_exception(RequestError(sentence, 503, retry=True))
+                item.done.set_exception(RequestError(sentence, 503, retry=True))
             else:
                 self.counts["unlogged"] += 1
         try:
@@ -488,7 +488,7 @@ class Log:
         rankers = [self.replay.models[name].ranker for name in models if name in self.replay.models]
         distinct = tuple(sorted(set(labels)))
         look = label_problem if len(distinct) <= _GRADES else label_problem.__wrapped__
-        for measure in {one._measure() for one in rankers}:
+        for measure in {ranker._measure() for ranker in rankers}:
             why = look(measure, distinct)
             if why is not None:
                 raise RequestError(f"the grades are not valid for {measure.title}: {why}", 422)
@@ -545,13 +545,13 @@ class Log:
             self.stuck = error
             return
         self.stuck = None
-        lists = sum(one.lists for one in self.replay.models.values())
+        lists = sum(served.lists for served in self.replay.models.values())
         if lists - self._snapshot_at >= max(self.snapshot_every, self._snapshot_at // 5):
             self._keep_snapshot("")
 
     def _keep_snapshot(self, note: str) -> None:
         """Keep a snapshot; without one a restart only takes longer."""
-        self._snapshot_at = sum(one.lists for one in self.replay.models.values())
+        self._snapshot_at = sum(served.lists for served in self.replay.models.values())
         try:
             self.replay.snapshot(self.state, note, self.now())
             forget_snapshots(self.state)
@@ -559,18 +559,18 @@ class Log:
             logger.warning("a snapshot could not be kept: %s", error)
 
 
-def number_unit(db: sqlite3.Connection, one: ShownRanking) -> bool:
+def number_unit(db: sqlite3.Connection, shown: ShownRanking) -> bool:
     """Number a unit that an experiment shows its first ranking; False if it was shown one before.
 
     A unit takes one row of about 15 bytes. The ranking keeps the number, so a replay needs no memory of units.
     """
     # SQLite has signed integers
-    if not db.execute("INSERT OR IGNORE INTO unit VALUES(?)", ((one.unit or 0) - (1 << 63),)).rowcount:
+    if not db.execute("INSERT OR IGNORE INTO unit VALUES(?)", ((shown.unit or 0) - (1 << 63),)).rowcount:
         return False
-    name = f"units of {one.experiment}"
+    name = f"units of {shown.experiment}"
     number = int(fact(db, name, 0))
     db.execute("INSERT OR REPLACE INTO fact VALUES(?,?)", (name, number + 1))
-    one.teams = SPLIT_UNIT.pack((one.teams or b"\0")[0], number)
+    shown.teams = SPLIT_UNIT.pack((shown.teams or b"\0")[0], number)
     return True
 
 
@@ -587,13 +587,13 @@ def label_problem(measure: Measure, labels: tuple[float, ...]) -> str | None:
     return None
 
 
-def insert_shown(db: sqlite3.Connection, one: ShownRanking) -> None:
+def insert_shown(db: sqlite3.Connection, shown: ShownRanking) -> None:
     """Write what a ranking showed."""
-    wide, x = encode_features(one.X)
-    place = np.asarray(one.place, np.int32).tobytes()
-    ids = encode(one.ids)
-    about = one.id, one.model, one.version, one.at
-    insert_row(db, ShownRow(*about, len(one.ids), ids, wide, x, place, one.experiment, one.teams))
+    wide, x = encode_features(shown.X)
+    place = np.asarray(shown.place, np.int32).tobytes()
+    ids = encode(shown.ids)
+    about = shown.id, shown.model, shown.version, shown.at
+    insert_row(db, ShownRow(*about, len(shown.ids), ids, wide, x, place, shown.experiment, shown.teams))
 
 
 def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> None:
@@ -622,10 +622,10 @@ def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> Non
                 f"{entry.model!r} takes part in {busy[0]!r}: its number of features cannot change now", 409
             )
     elif entry.kind == "experiment":
-        one, two = (replay.models.get(body[side]) for side in ("model", "challenger"))
-        if one is None or two is None or one is two:
+        model, challenger = (replay.models.get(body[side]) for side in ("model", "challenger"))
+        if model is None or challenger is None or model is challenger:
             raise RequestError("an experiment requires two different models of this service", 422)
-        if one.ranker.n_features_in_ != two.ranker.n_features_in_:
+        if model.ranker.n_features_in_ != challenger.ranker.n_features_in_:
             raise RequestError("both models of an experiment must have the same number of features", 422)
         if body["name"] in replay.experiments:
             raise RequestError(f"the experiment {body['name']!r} already exists", 409)
@@ -638,5 +638,5 @@ def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> Non
 
 def _experiments_of(replay: Replay, name: str) -> list[str]:
     """The experiments that a model takes part in."""
-    running = [one.request for one in replay.experiments.values() if one.running]
-    return [one.name for one in running if name in (one.model, one.challenger)]
+    running = [experiment.request for experiment in replay.experiments.values() if experiment.running]
+    return [request.name for request in running if name in (request.model, request.challenger)]

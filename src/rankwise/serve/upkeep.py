@@ -137,14 +137,14 @@ def _check_rest(db: sqlite3.Connection, path: Path) -> dict[str, int]:
     first = compaction_end(db)
     if first and first not in [seq for seq, _, _ in snapshots]:
         raise StateDamaged(f"{path} is damaged: the snapshot that replaced {first:,} events is missing")
-    missing = _needed(db) - kept
+    missing = _files_in_use(db) - kept
     if missing:
         raise StateDamaged(f"{path} is damaged: the model file {min(missing)} is missing")
     (rankings,) = db.execute("SELECT count(*) FROM shown").fetchone()
     return {"rankings": rankings, "files": len(kept), "snapshots": len(snapshots)}
 
 
-def _needed(db: sqlite3.Connection) -> set[str]:
+def _files_in_use(db: sqlite3.Connection) -> set[str]:
     """The digests of the files that a replay may read."""
     models = [one for (body,) in db.execute("SELECT body FROM snapshot") for one in read_any(body)["models"].values()]
     found = {one["file"] for one in models} | {one["pinned"][1] for one in models if one["pinned"] is not None}
@@ -160,7 +160,7 @@ def forget_snapshots(state: StateFile, keep: int = 2) -> None:
             "DELETE FROM snapshot WHERE seq NOT IN (SELECT seq FROM snapshot ORDER BY seq DESC LIMIT ?) AND seq<>?",
             (keep, compaction_end(db)),
         )
-        needed = _needed(db)
+        needed = _files_in_use(db)
         for (digest,) in db.execute("SELECT digest FROM file").fetchall():
             if digest not in needed:
                 db.execute("DELETE FROM file WHERE digest=?", (digest,))
