@@ -270,7 +270,7 @@ class Fresh:
     def tests(self, *arguments: Any) -> None:
         """Run the tests of the checkout on what is installed; they take long, and show what they do."""
         options = ["-q", "--numprocesses=auto", "--dist=loadfile", "--no-loadscope-reorder"]
-        words = [str(word) for word in (self.python, "-m", "pytest", *options, *arguments)]
+        words = [str(word) for word in (self.python, "-m", "pytest", *options, *(arguments or ("tests", "tests/docs")))]
         variables = {**self.variables, "PYTHONDONTWRITEBYTECODE": ""}  # they start many interpreters
         if subprocess.run(words, cwd=ROOT, env=variables, check=False).returncode:
             raise CheckFailed("the tests failed, as is printed above")
