@@ -22,7 +22,14 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 from rankwise.rankers.online.learner import GATHERED, LinearOnlineLearner
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
-from rankwise.solvers.online.loop import Shown, round_log, rounds_on
+from rankwise.solvers.online.loop import (
+    BlockOutcome,
+    RoundInputs,
+    RoundOutputs,
+    round_log,
+    rounds_on,
+    weight_arrays,
+)
 
 Vector = NDArray[np.float64]
 
@@ -185,6 +192,7 @@ class _FlatState:
         parts = dict(zip(_FLOATS, np.split(self.floats, ends), strict=True))
         shaped = {name: part.reshape(getattr(state, name).shape) for name, part in parts.items()}
         self.state = State(counts=self.counts, **shaped)
+        self.arrays = weight_arrays(self.state)
 
     def become(self, other: "_FlatState") -> None:
         """Take the numbers of another state."""
@@ -216,11 +224,11 @@ class SingleRounds:
         kept = rounds if read else 0
         self._hashes, self._sketches = np.zeros(kept, np.uint64), np.zeros((kept, SKETCHED), np.uint32)
         features = len(state.w)
-        self._scaled, self._onto_l1 = config.scale != "none", config.projection == "l1"
-        self._given = (
+        self._scaled = config.scale != "none"
+        self._l1_radius = float(config.max_norm) if config.projection == "l1" else None
+        self._numbers = (
             np.array(config.loss.params(), dtype=np.float64),
             config.as_numbers(),
-            float(config.max_norm) if self._onto_l1 else None,
             column_keys(features + 1),
             projection_signs(features),
         )
@@ -259,17 +267,15 @@ class SingleRounds:
         r, first, size = self.rounds, self._start[-1], len(y)
         labels = self._labels[first : first + size]
         labels[:] = y
-        if not (np.isfinite(X).all() and np.isfinite(labels).all() and labels.min() >= 0.0):
+        if not (np.isfinite(X).all() and labels.min() >= 0.0 and labels.max() < np.inf):  # not NaN either
             return False
         measure, loss, start = self.config.measure, self.config.loss, _start(size)
         grade = label_classes(measure.row_values(labels) if measure.binary else labels, start)
         label, value = loss.prepare(labels, start, None)
         after = self._next
         after.become(self._now)
-        state = after.state
         one = slice(r, r + 1)
-        done = rounds_on(X.dtype, self._scaled, self._onto_l1)(
-            self._kernel,
+        inputs = RoundInputs(
             _FIRST,
             start,
             _NO_ROWS,
@@ -280,18 +286,18 @@ class SingleRounds:
             value,
             _NO_WEIGHT,
             self._table(size),
-            *self._given,
-            state.w,
-            state.sums,
-            state.moments if self._scaled else None,
-            state.counts,
-            state.sizes,
-            state.scale,
+            *self._numbers,
+        )
+        outputs = RoundOutputs(
             self._scores[first : first + size],
             self._loss[one],
             self._mistake[one],
             self._hashes[one],
             self._sketches[one],
+        )
+        moments = after.state.moments if self._scaled else None
+        done = rounds_on(X.dtype, self._scaled, self._l1_radius is not None)(
+            self._kernel, tuple(inputs), after.arrays, tuple(outputs), moments, self._l1_radius
         )
         if not done or not np.isfinite(after.floats).all():
             self._loss[one], self._hashes[one], self._sketches[one] = 0.0, 0, 0
@@ -304,7 +310,7 @@ class SingleRounds:
     def finished(self) -> tuple[State, RoundLog, Queries]:
         """The state after all rounds, what happened in them, and their lists without features."""
         rounds, documents, start = self.rounds, self._start[-1], np.array(self._start, np.int64)
-        shown = Shown(
+        shown = BlockOutcome(
             self._scores[:documents],
             self._loss[:rounds],
             self._mistake[:rounds],

@@ -2,8 +2,7 @@
 
 :class:`MappedRunner` maps the documents of a block and runs the rounds of linear weights on them.
 :class:`BudgetRunner` keeps the documents that taught something, and scores by s(x) = sum_j c_j k(x_j, x). Both are
-runners for :func:`rankwise.solvers.online.loop.run_rounds`, so that blocks, threads and logs are those of linear
-weights.
+runners for :func:`rankwise.solvers.online.loop.run_rounds`: blocks, threads and logs are those of linear weights.
 """
 
 import math
@@ -15,30 +14,21 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels.machine.jit import (
-    FLOATS,
-    FLOATS_IN,
-    INTS,
-    INTS_IN,
-    compiled,
-    features_in,
-    kernel,
-    typed_function,
-)
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS, MATRIX, compiled, kernel
 from rankwise._kernels.mercer import expansion_score, norm_in_space
-from rankwise._kernels.ragged import GRADES
-from rankwise.errors import RankwiseError
-from rankwise.losses.compute import KERNEL
-from rankwise.queries.fingerprints import (
-    PROJECTIONS,
-    SKETCHED,
-    column_keys,
-    fingerprint_query,
-    fingerprints,
-    packed,
-    projection_signs,
+from rankwise.queries.fingerprints import fingerprint_query, fingerprints
+from rankwise.solvers.online.loop import (
+    CUT,
+    ETA,
+    BlockOutcome,
+    QueryBlock,
+    RoundInputs,
+    RoundOutputs,
+    RoundRunner,
+    is_mistake,
+    make_buffers,
+    rounds_signature,
 )
-from rankwise.solvers.online.loop import CUT, ETA, QueryBlock, RoundRunner, Shown, is_mistake
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -71,7 +61,7 @@ class MappedRunner(RoundRunner):
         """Documents whose mapped features are held at a time."""
         return max(1, min(super().block_documents(threads), _MAPPED_VALUES // max(1, len(self.state.w))))
 
-    def present(self, part: QueryBlock) -> Shown:
+    def present(self, part: QueryBlock) -> BlockOutcome:
         """Show the queries one after the other."""
         queries = self.queries[part.order]
         mapped = queries.map_features(self.transformer.transform)
@@ -200,21 +190,15 @@ def store_documents(X, own, step, documents, c, born, counts, smallest):
             counts[STORED] = j + 1
 
 
-def _play_budget_rounds(
-    kernel, order, start, rows, X, judged, grade, label, value, weight, table, params, config, shape, smallest,
-    keys, signs, documents, c, born, counts, sizes, scores, losses, mistaken, hashes, sketches,
-):  # fmt: skip
-    """Show the queries ``order`` one after the other; returns how many, fewer only if a score overflowed.
+def _play_budget_rounds(kernel, inputs, state, outputs, shape, smallest):
+    """Show the queries one after the other; returns how many, fewer only if a score overflowed.
 
-    Arguments are those of the loop for linear weights; ``shape`` has the parameters of the Mercer kernel.
+    ``shape`` has the parameters of the Mercer kernel.
     """
-    longest = 0
-    for r in range(len(order)):
-        longest = max(longest, start[order[r] + 1] - start[order[r]])
-    gradient, places = np.empty(longest), np.empty(longest, np.int64)
-    classes = max(longest, GRADES)
-    top, class_size, clear = np.empty(classes), np.empty(classes, np.int64), np.empty(classes, np.int64)
-    spot, cells, words = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64), np.empty(longest, np.uint64)
+    order, start, rows, X, judged, grade, label, value, weight, table, params, config, keys, signs = inputs
+    documents, c, born, counts, sizes = state
+    scores, losses, mistaken, hashes, sketches = outputs
+    gradient, places, top, class_size, clear, spot, cells, words = make_buffers(order, start)
     end = 0
     for r in range(len(order)):
         low, size = start[order[r]], start[order[r] + 1] - start[order[r]]
@@ -247,19 +231,11 @@ def _play_budget_rounds(
     return len(order)
 
 
-_matrix, _truths = types.Array(types.float64, 2, "C"), types.Array(types.boolean, 1, "C")
-_keys, _signs = types.Array(types.uint64, 1, "C", readonly=True), types.Array(types.float64, 2, "C", readonly=True)
-_hashes, _sketches = types.Array(types.uint64, 1, "C"), types.Array(types.uint32, 2, "C")
-
-
 @cache
 def budget_rounds_on(dtype: np.dtype[Any]) -> Any:
     """The loop compiled for this type of X."""
-    given = (types.FunctionType(KERNEL), *(INTS_IN,) * 3, features_in(dtype), FLOATS_IN, INTS_IN)
-    numbers = (*(FLOATS_IN,) * 7, types.boolean, _keys, _signs)
-    state = (_matrix, FLOATS, INTS, INTS, FLOATS)
-    shown = (FLOATS, FLOATS, _truths, _hashes, _sketches)
-    return compiled(kernel(_play_budget_rounds), types.int64(*given, *numbers, *state, *shown))
+    state = (MATRIX, FLOATS, INTS, INTS, FLOATS)
+    return compiled(kernel(_play_budget_rounds), rounds_signature(dtype, state, FLOATS_IN, types.boolean))
 
 
 @dataclass(frozen=True)
@@ -277,43 +253,7 @@ class BudgetRunner(RoundRunner):
     shape: Any = None
     removal: Removal = "oldest"
 
-    def present(self, part: QueryBlock) -> Shown:
-        """Show the queries one after the other."""
-        config, queries, lists = self.config, self.queries, part.prepared
-        scores, loss = np.empty(len(part.labels)), np.zeros(len(part.order))
-        mistake = np.zeros(len(part.order), dtype=bool)
-        read = len(part.order) if self.read else 0
-        hashes, sketches = np.zeros(read, np.uint64), np.zeros((read, SKETCHED), np.uint32)
-        before = self.state.rounds
-        done = budget_rounds_on(queries.X.dtype)(
-            typed_function(type(config.loss).kernel, KERNEL),
-            part.order,
-            queries.start,
-            np.empty(0, np.int64) if queries.is_grouped else queries.rows,
-            np.asarray(queries.X),
-            part.labels,
-            part.grade,
-            lists.label,
-            lists.value,
-            np.empty(0) if queries.weight is None else queries.weight,
-            lists.table,
-            np.array(config.loss.params(), dtype=np.float64),
-            config.as_numbers(),
-            self.shape,
-            self.removal == "smallest",
-            column_keys(queries.n_features + 1),
-            projection_signs(queries.n_features),
-            *vars(self.state).values(),
-            scores,
-            loss,
-            mistake,
-            hashes,
-            sketches,
-        )
-        if done < len(part.order):
-            query = queries.names()[int(part.order[done])]
-            raise RankwiseError(
-                f"a score of query {query!r} in round {before + done + 1:,} is too large for float64: scale the "
-                "features, or take a smaller eta"
-            )
-        return Shown(scores, loss, mistake, packed(hashes, sketches))
+    def _run(self, kernel: Any, inputs: RoundInputs, outputs: RoundOutputs) -> int:
+        """Run the compiled loop; returns the number of queries that were scored."""
+        loop, state = budget_rounds_on(inputs.X.dtype), tuple(vars(self.state).values())
+        return int(loop(kernel, tuple(inputs), state, tuple(outputs), self.shape, self.removal == "smallest"))

@@ -23,7 +23,18 @@ from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
 from rankwise._kernels.dot_products import add_rows, dot, dot_and_square
-from rankwise._kernels.machine.jit import compiled, features_in, kernel, typed_function
+from rankwise._kernels.machine.jit import (
+    FLOATS,
+    FLOATS_IN,
+    INTS,
+    INTS_IN,
+    MATRIX,
+    MATRIX_IN,
+    compiled,
+    features_in,
+    kernel,
+    typed_function,
+)
 from rankwise._kernels.moments import add_moments
 from rankwise._kernels.radius import raised_radius, reach_from_mean
 from rankwise._kernels.ragged import GRADES
@@ -154,24 +165,79 @@ def _add_to_averages(w, t, sums, kind):
             sums[1, j] += w[j]
 
 
-def _play_rounds(
-    kernel, order, start, rows, X, judged, grade, label, value, weight, table, params, config, l1_radius, keys, signs,
-    w, sums, moments, counts, sizes, scale, scores, losses, mistaken, hashes, sketches,
-):  # fmt: skip
-    """Show the queries ``order`` one after the other; returns how many, fewer only if a score overflowed.
+class RoundInputs(NamedTuple):
+    """The queries of a block, in the order in which the compiled loops take them apart.
 
-    Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) are in the order of presentation, as
-    ``scores`` will be. ``hashes`` and ``sketches``, unless empty, receive the fingerprints of the queries, which are
-    computed while their rows are in the cache. ``moments`` and ``l1_radius`` are None where features are not scaled and
-    where weights are not projected onto the l1 ball: the loop is then compiled without them.
+    Labels (``judged``) and what they decide (``grade``, ``label``, ``value``) are in the order of presentation. Empty
+    ``rows`` mean that queries are contiguous, an empty ``weight`` that every query weighs 1.
     """
-    features, longest = X.shape[1], 0
+
+    order: NDArray[np.int64]
+    start: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    X: NDArray[Any]
+    judged: Vector
+    grade: NDArray[np.int64]
+    label: Vector
+    value: Vector
+    weight: Vector
+    table: Vector
+    params: Vector
+    config: Vector
+    keys: NDArray[np.uint64]
+    signs: NDArray[np.float64]
+
+
+class RoundOutputs(NamedTuple):
+    """What the compiled loops write, in their order.
+
+    Scores are in the order of presentation; loss and mistake are per query. ``hashes`` and ``sketches``, unless empty,
+    receive the fingerprints of the queries, which are computed while their rows are in the cache.
+    """
+
+    scores: Vector
+    loss: Vector
+    mistake: NDArray[np.bool_]
+    hashes: NDArray[np.uint64]
+    sketches: NDArray[np.uint32]
+
+
+def weight_arrays(state: State) -> tuple[Any, ...]:
+    """The arrays of a state that every loop of linear weights writes into, in its order."""
+    return state.w, state.sums, state.counts, state.sizes, state.scale
+
+
+@kernel
+def make_buffers(order, start):
+    """Buffers of a round, for the longest of these queries: gradient, rows, three by class, three for fingerprints."""
+    longest = 0
     for r in range(len(order)):
         longest = max(longest, start[order[r] + 1] - start[order[r]])
-    gradient, places = np.empty(longest), np.empty(longest, np.int64)
     classes = max(longest, GRADES)
-    top, class_size, clear = np.empty(classes), np.empty(classes, np.int64), np.empty(classes, np.int64)
-    spot, cells, words = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64), np.empty(longest, np.uint64)
+    return (
+        np.empty(longest),
+        np.empty(longest, np.int64),
+        np.empty(classes),
+        np.empty(classes, np.int64),
+        np.empty(classes, np.int64),
+        np.empty(PROJECTIONS),
+        np.empty(PROJECTIONS, np.int64),
+        np.empty(longest, np.uint64),
+    )
+
+
+def _play_rounds(kernel, inputs, state, outputs, moments, l1_radius):
+    """Show the queries one after the other; returns how many, fewer only if a score overflowed.
+
+    ``moments`` and ``l1_radius`` are None where features are not scaled and where weights are not projected onto the l1
+    ball: the loop is then compiled without them, which numba does for arguments alone.
+    """
+    # taken apart once: a field that is read in the loop counts a reference to its array in every round
+    order, start, rows, X, judged, grade, label, value, weight, table, params, config, keys, signs = inputs
+    w, sums, counts, sizes, scale = state
+    scores, losses, mistaken, hashes, sketches = outputs
+    gradient, places, top, class_size, clear, spot, cells, words = make_buffers(order, start)
+    features = X.shape[1]
     step, center, effective = np.empty(features), np.empty(features), np.empty(features)
     end, mean_first = 0, False
     for r in range(len(order)):
@@ -251,24 +317,46 @@ def add_weight_facts(mistaken, start, value, weight, facts):
             facts[4] = max(facts[4], float(count))
 
 
-_floats, _truths = types.Array(types.float64, 1, "C"), types.Array(types.boolean, 1, "C")
-_floats_in = types.Array(types.float64, 1, "C", readonly=True)
-_ints_in = types.Array(types.int64, 1, "C", readonly=True)
-_table, _hashes = types.Array(types.float64, 2, "C"), types.Array(types.uint64, 1, "C")
-_keys, _signs = types.Array(types.uint64, 1, "C", readonly=True), types.Array(types.float64, 2, "C", readonly=True)
-_sketches = types.Array(types.uint32, 2, "C")
+_KEYS = types.Array(types.uint64, 1, "C", readonly=True)
+_OUTPUTS = types.Tuple(
+    (
+        FLOATS,
+        FLOATS,
+        types.Array(types.boolean, 1, "C"),
+        types.Array(types.uint64, 1, "C"),
+        types.Array(types.uint32, 2, "C"),
+    )
+)
+
+
+def rounds_signature(dtype: np.dtype[Any], state: tuple[Any, ...], *others: Any) -> Any:
+    """The signature of a loop over rounds.
+
+    Parameters
+    ----------
+    dtype : dtype
+        The type of X.
+    state : tuple of numba types
+        The arrays that the loop learns.
+    *others : numba type
+        Further arguments.
+
+    Returns
+    -------
+    signature : numba signature
+        Of loop(kernel, inputs, state, outputs, *others). Arrays are grouped in plain tuples: those of named ones would
+        have to be read-only as declared, and cost another 5 us for each call.
+    """
+    inputs = (*(INTS_IN,) * 3, features_in(dtype), FLOATS_IN, INTS_IN, *(FLOATS_IN,) * 6, _KEYS, MATRIX_IN)
+    return types.int64(types.FunctionType(KERNEL), types.Tuple(inputs), types.Tuple(state), _OUTPUTS, *others)
 
 
 @cache
 def rounds_on(dtype: np.dtype[Any], scaled: bool, onto_l1: bool) -> Any:
     """The loop compiled for this type of X, with scaling and the projection onto the l1 ball only where asked for."""
-    given = (types.FunctionType(KERNEL), *(_ints_in,) * 3, features_in(dtype), _floats_in, _ints_in)
-    radius, moments = types.float64 if onto_l1 else types.none, _table if scaled else types.none
-    state = (_floats, _table, moments, types.Array(types.int64, 1, "C"), _floats, _floats)
-    shown = (_floats, _floats, _truths, _hashes, _sketches)
-    return compiled(
-        kernel(_play_rounds), types.int64(*given, *(_floats_in,) * 6, radius, _keys, _signs, *state, *shown)
-    )
+    state = (FLOATS, MATRIX, INTS, FLOATS, FLOATS)
+    optional = (MATRIX if scaled else types.none, types.float64 if onto_l1 else types.none)
+    return compiled(kernel(_play_rounds), rounds_signature(dtype, state, *optional))
 
 
 # --------------------------------------------------------------------------------------------------- blocks of rounds
@@ -347,7 +435,7 @@ class QueryBlock:
     grade: NDArray[np.int64]
 
 
-class Shown(NamedTuple):
+class BlockOutcome(NamedTuple):
     """The outcome of showing a block: scores per document; loss, mistake and fingerprint per query."""
 
     scores: Vector
@@ -376,50 +464,57 @@ class RoundRunner:
         grade = label_classes(measure.row_values(labels) if measure.binary else labels, start)
         return QueryBlock(order, start, labels, PreparedLists.of(self.config.loss, labels, start), grade)
 
-    def present(self, part: QueryBlock) -> Shown:
+    def present(self, part: QueryBlock) -> BlockOutcome:
         """Show the queries one after the other."""
         config, queries, lists = self.config, self.queries, part.prepared
-        no_rows, no_weight = np.empty(0, np.int64), np.empty(0)
-        scores, loss = np.empty(len(part.labels)), np.zeros(len(part.order))
-        mistake = np.zeros(len(part.order), dtype=bool)
-        read = len(part.order) if self.read else 0
-        hashes, sketches = np.zeros(read, np.uint64), np.zeros((read, SKETCHED), np.uint32)
-        scaled, onto_l1 = config.scale != "none", config.projection == "l1"
-        state = vars(self.state) if scaled else {**vars(self.state), "moments": None}
-        before = self.state.rounds
-        done = rounds_on(queries.X.dtype, scaled, onto_l1)(
-            typed_function(type(config.loss).kernel, KERNEL),
+        arrays = (
             part.order,
             queries.start,
-            no_rows if queries.is_grouped else queries.rows,
+            np.empty(0, np.int64) if queries.is_grouped else queries.rows,
             np.asarray(queries.X),
             part.labels,
             part.grade,
             lists.label,
             lists.value,
-            no_weight if queries.weight is None else queries.weight,
+            np.empty(0) if queries.weight is None else queries.weight,
             lists.table,
             np.array(config.loss.params(), dtype=np.float64),
             config.as_numbers(),
-            float(config.max_norm) if onto_l1 else None,
             column_keys(queries.n_features + 1),
             projection_signs(queries.n_features),
-            *state.values(),
-            scores,
-            loss,
-            mistake,
-            hashes,
-            sketches,
         )
-        if done < len(part.order):
+        count = len(part.order)
+        read = count if self.read else 0
+        outputs = RoundOutputs(
+            np.empty(len(part.labels)),
+            np.zeros(count),
+            np.zeros(count, dtype=bool),
+            np.zeros(read, np.uint64),
+            np.zeros((read, SKETCHED), np.uint32),
+        )
+        before = self.state.rounds
+        kernel = typed_function(type(config.loss).kernel, KERNEL)
+        done = self._run(kernel, RoundInputs(*arrays), outputs)
+        if done < count:
             query = queries.names()[int(part.order[done])]
             raise RankwiseError(
                 f"a score of query {query!r} in round {before + done + 1:,} is too large for float64: scale the "
                 "features, or take a smaller eta"
             )
-        return Shown(scores, loss, mistake, packed(hashes, sketches))
+        return BlockOutcome(outputs.scores, outputs.loss, outputs.mistake, packed(outputs.hashes, outputs.sketches))
 
-    def account(self, part: QueryBlock, shown: Shown) -> RoundLog:
+    def _run(self, kernel: Any, inputs: RoundInputs, outputs: RoundOutputs) -> int:
+        """Run the compiled loop; returns the number of queries that were scored."""
+        config, state = self.config, self.state
+        scaled, onto_l1 = config.scale != "none", config.projection == "l1"
+        moments, radius = state.moments if scaled else None, float(config.max_norm) if onto_l1 else None
+        return int(
+            rounds_on(inputs.X.dtype, scaled, onto_l1)(
+                kernel, tuple(inputs), weight_arrays(state), tuple(outputs), moments, radius
+            )
+        )
+
+    def account(self, part: QueryBlock, shown: BlockOutcome) -> RoundLog:
         """After queries were shown: the log, with the measure under averaged and under pessimistic ties."""
         lists = ScoredLists(shown.scores, part.labels, part.start)
         weight = None if self.queries.weight is None else self.queries.weight[part.order]
@@ -432,7 +527,7 @@ def round_log(
     lists: ScoredLists,
     value: Vector,
     weight: Vector | None,
-    shown: Shown,
+    shown: BlockOutcome,
 ) -> RoundLog:
     """What happened to queries that were shown.
 
@@ -448,7 +543,7 @@ def round_log(
         What the loss prepared under this name.
     weight : ndarray, shape (n_queries,), or None
         The weights of the queries, in that order; None where all are 1.
-    shown : Shown
+    shown : BlockOutcome
         The outcome.
 
     Returns
@@ -466,20 +561,20 @@ def round_log(
     return RoundLog(order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
 
 
-def _measured_alongside(stage: RoundRunner, parts: list[NDArray[np.int64]], threads: int) -> list[RoundLog]:
+def _measured_alongside(runner: RoundRunner, parts: list[NDArray[np.int64]], threads: int) -> list[RoundLog]:
     """Run the rounds in order; on several threads, prepare the next block and measure the last one alongside."""
     if threads == 1 or len(parts) == 1:
         found = []
         for order in parts:
-            part = stage.prepare(order)
-            found.append(stage.account(part, stage.present(part)))
+            part = runner.prepare(order)
+            found.append(runner.account(part, runner.present(part)))
         return found
     with ThreadPoolExecutor(1) as pool:
-        ready, waiting = [pool.submit(stage.prepare, order) for order in parts[:1]], []
+        ready, waiting = [pool.submit(runner.prepare, order) for order in parts[:1]], []
         for number in range(len(parts)):
-            ready += [pool.submit(stage.prepare, order) for order in parts[number + 1 : number + 2]]
+            ready += [pool.submit(runner.prepare, order) for order in parts[number + 1 : number + 2]]
             part = ready[number].result()
-            waiting.append(pool.submit(stage.account, part, stage.present(part)))
+            waiting.append(pool.submit(runner.account, part, runner.present(part)))
         return [future.result() for future in waiting]
 
 
