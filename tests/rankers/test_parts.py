@@ -314,7 +314,7 @@ def test_a_hold_out_in_parts_certifies_as_in_memory(folders, tmp_path):
     assert own.to_dict() == found.to_dict()
     assert own.to_dict()["headline"] is not None
     assert any("the features and labels of training queries" in note for note in own.to_dict()["notes"])
-    with pytest.raises(RankwiseError, match=r"need them in memory: give train=parts.to_queries\(\)"):
+    with pytest.raises(RankwiseError, match=r"which this does not take in parts: to_queries\(\) reads all"):
         model.certificate(Parts(folders[40_000]), held)
 
 

@@ -35,6 +35,7 @@ from rankwise._diagnose.queries import (
 from rankwise.errors import DataError
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySet
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
@@ -129,10 +130,9 @@ def _name_sets(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
     """All sets by name, the one to check in full first."""
     named: dict[str, Queries] = {}
     for name, part in _pairs(queries, others):
-        if isinstance(part, Parts):
-            part = part.lazy()
-        if not isinstance(part, Queries):
+        if not isinstance(part, QuerySet):
             raise DataError(f"diagnose takes Queries, got {type(part).__name__} for {name!r}")
+        part = part.lazy()
         if name in named:
             raise DataError(f"two sets are called {name!r}: give them different names")
         part.refuse_missing("diagnose")

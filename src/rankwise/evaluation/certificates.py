@@ -12,8 +12,7 @@ from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate, certificate_of
 from rankwise.measures._base import Measure, parse
 from rankwise.queries.fingerprints import Seen, fingerprints
-from rankwise.queries.parts.parts import Parts
-from rankwise.queries.queries import Queries
+from rankwise.queries.queries import Queries, as_queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.certificate.claims import Declared
 from rankwise.rankers.certificate.collect import certify_ranker
@@ -69,8 +68,7 @@ def certify(
         values._check_fitted()
         return certify_ranker(values, train, queries, delta, Declared(), False, wanted)
     name = type(values).__name__ if hasattr(values, "predict") else "scores"
-    if isinstance(queries, Parts):
-        raise DataError("scores of a data set in parts cannot be certified: pass parts.to_queries()")
+    queries = as_queries(queries, "certify with scores")
     if hasattr(values, "predict"):
         values = values.predict(queries)
     seen = None if train is None else Seen().with_training(fingerprints(train))

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from rankwise._extras import require
 from rankwise._files import path_of
-from rankwise._kernels import parallel
 from rankwise._kernels.text import letor_lines as code
 from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError, RankwiseError
@@ -45,6 +44,7 @@ from rankwise.queries.parts.regroup import RANGE_BYTES, IdKind, Regrouped, Sourc
 from rankwise.queries.parts.spool import Rows, remove_folder
 from rankwise.queries.parts.write import PART_BYTES, PartsWriter
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySet
 from rankwise.queries.stored import load_queries
 from rankwise.queries.string_column import StringColumn
 
@@ -171,9 +171,9 @@ def _as_list(source: Any) -> list[Any]:
 
 
 def _whole(source: Any) -> Iterator[Queries] | None:
-    """SourceReader of whole queries, where the source is made of them; None for files and datasets."""
-    if isinstance(source, (Queries, Parts)):
-        return blocks_of(source)
+    """Blocks of whole queries, where the source is made of them; None for files and datasets."""
+    if isinstance(source, QuerySet):
+        return source.blocks()
     if isinstance(source, (str, bytes, os.PathLike)) or hasattr(source, "schema") or not isinstance(source, Iterable):
         return None
     blocks = iter(source)
@@ -190,9 +190,9 @@ def _open_stored(sources: list[Any]) -> Iterator[Queries] | None:
     if len(sources) != 1 or not isinstance(sources[0], str):
         return None
     if os.path.isdir(sources[0]):
-        return blocks_of(Parts(sources[0]))
+        return Parts(sources[0]).blocks()
     if _is_store(sources[0]):
-        return blocks_of(load_queries(sources[0]))
+        return load_queries(sources[0]).blocks()
     return None
 
 
@@ -473,7 +473,7 @@ class SourceReader:
     def _whole_queries(self, name: str, queries: Queries | Parts) -> Iterator[SourceBlock]:
         """A rankwise file or a data set in parts."""
         total = bytes_of(name) or 0
-        for block in blocks_of(queries):
+        for block in queries.blocks():
             if block.qid is None:
                 raise DataError(f"{name} has no query ids, which are needed to join several sources")
             ids, _, kind = _runs(block.qid)
@@ -484,15 +484,6 @@ class SourceReader:
             filled = block.sizes > 0
             yield SourceBlock(rows, ids[filled], block.start[:-1][filled], kind, name, block.feature_names)
             self._on_read(int(total * block.n_documents / max(1, queries.n_documents)))
-
-
-def blocks_of(queries: Queries | Parts) -> Iterator[Queries]:
-    """Queries, chunk by chunk."""
-    if isinstance(queries, Parts):
-        yield from queries.blocks()
-    else:
-        for first, last in parallel.query_chunks(queries.start):
-            yield queries[first:last]
 
 
 def as_type(X: Floats, dtype: str) -> Floats:

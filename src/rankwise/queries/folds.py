@@ -14,9 +14,9 @@ from rankwise.errors import DataError
 from rankwise.queries import checks
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import as_source
+from rankwise.queries.source import QuerySet, as_source
 
-QuerySet = TypeVar("QuerySet", Queries, Parts)
+Divided = TypeVar("Divided", Queries, Parts)
 Seed = int | np.random.Generator | None
 
 
@@ -42,9 +42,7 @@ class Fold(NamedTuple):
         return facts_html(self, facts_of(self))
 
 
-def split(
-    queries: QuerySet, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_state: Seed = 0
-) -> tuple[QuerySet, ...]:
+def split(queries: Divided, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_state: Seed = 0) -> tuple[Divided, ...]:
     """Divide the queries at random; every query is in exactly one part and keeps its order.
 
     Parameters
@@ -165,7 +163,7 @@ class Unsliced(ShownAsFacts):
         """
         if isinstance(value, Unsliced):
             return value.queries
-        if not hasattr(value, "as_source"):
+        if not isinstance(value, QuerySet):
             raise DataError(f"a set of queries must be Queries or Unsliced(queries), got {type(value).__name__}")
         return value
 

@@ -16,7 +16,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -160,6 +160,20 @@ class EachChunk(Job):
         return self.function.__name__
 
 
+@runtime_checkable
+class QuerySet(Protocol):
+    """A container of queries: `Queries`, `Parts`, or `Parts` as algorithms see them."""
+
+    def as_source(self, verbose: bool = False) -> "QuerySource":
+        """The queries as algorithms see them; ``verbose`` logs every pass over parts."""
+
+    def blocks(self) -> "Iterator[Queries]":
+        """The queries of every chunk, in order."""
+
+    def lazy(self) -> "Queries":
+        """The queries with labels and ids in memory; features of parts are read when rows of them are asked for."""
+
+
 class QuerySource(Protocol):
     """Judged queries in memory or in parts: what there is one of per query, and passes over the documents."""
 
@@ -294,8 +308,7 @@ def as_source(value: Any, function: str, verbose: bool = False) -> QuerySource:
     """
     from rankwise.queries.queries import as_queries
 
-    convert = getattr(value, "as_source", None)
-    return as_queries(value, function) if convert is None else convert(verbose=verbose)
+    return value.as_source(verbose) if isinstance(value, QuerySet) else as_queries(value, function)
 
 
 def add_results(results: Iterator[Any]) -> tuple[Any, ...]:
@@ -397,6 +410,15 @@ class MemorySource:
     def load(self, numbers: Numbers) -> "tuple[Queries, Numbers]":
         """The queries themselves, and these numbers."""
         return _queries(self), numbers
+
+    def blocks(self) -> "Iterator[Queries]":
+        """The queries of every chunk, in order."""
+        for first, last in parallel.query_chunks(self.start):
+            yield _queries(self)[first:last]
+
+    def lazy(self) -> "Queries":
+        """The queries themselves; see :meth:`rankwise.Parts.lazy`."""
+        return _queries(self)
 
     def record_in(self, journal: "Journal | None") -> None:
         """Nothing: passes over queries in memory are computed again."""

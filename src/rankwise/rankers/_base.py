@@ -33,10 +33,11 @@ from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.selection import Query
+from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._fit_frame import refuse_unknown, warn_if_all_orders_are_alike, warn_of_shared_queries
 from rankwise.rankers._parameters import CommonParameters, trainable
-from rankwise.rankers._passes import predict_block, rank_by_scores, rank_parts, recorded_passes
+from rankwise.rankers._passes import rank_by_scores, rank_parts, recorded_passes, score_queries
 from rankwise.rankers._record import FitRecord, begin_record
 
 if TYPE_CHECKING:
@@ -232,13 +233,11 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             One score per document, in input order; a higher score is ranked first.
         """
         self._check_fitted()
-        if isinstance(X, Parts):
-            return np.asarray(X.as_source().apply(predict_block, self, n_jobs=1))
         X = inputs.apply_builder(self, X)
         if isinstance(X, Query):
             X = inputs.as_single_query(X)
-        if isinstance(X, Queries):
-            return self._scores(inputs.align(self, X).X)
+        if isinstance(X, QuerySet):
+            return np.asarray(X.as_source().apply(score_queries, self, n_jobs=1))
         return self._scores(inputs.fill_rows(self, inputs.as_rows(self, X)))
 
     @abstractmethod

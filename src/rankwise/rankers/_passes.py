@@ -17,6 +17,7 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
+from rankwise.rankers._inputs import align
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 
-def predict_block(queries: Queries, ranker: "Ranker") -> Vector:
+def score_queries(queries: Queries, ranker: "Ranker") -> Vector:
     """The scores of the documents."""
-    return ranker.predict(queries)
+    return ranker._scores(align(ranker, queries).X)
 
 
 def measure_ranker(queries: QuerySource, ranker: "Ranker", measure: Measure, ties: Sequence[Ties]) -> Vector:

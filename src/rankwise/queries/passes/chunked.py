@@ -207,6 +207,14 @@ class ChunkedQueries:
             known = self.account.facts["survey"] = Survey.of(self)
         return known
 
+    def blocks(self) -> Iterator[Queries]:
+        """The queries of every chunk, in order."""
+        return (self.load(np.arange(first, last))[0] for first, last in self.chunks)
+
+    def lazy(self) -> Queries:
+        """The queries with features that are read when rows of them are asked for; see :meth:`rankwise.Parts.lazy`."""
+        return self.source.lazy()  # type: ignore[no-any-return]
+
     def as_source(self, verbose: bool = False) -> Self:
         """The queries themselves."""
         return self

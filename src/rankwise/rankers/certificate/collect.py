@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankwise.errors import DataError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
 from rankwise.guarantees.certificate import Certificate, Claim, certificate_of
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
 from rankwise.queries.fingerprints import TrainingRecord
-from rankwise.queries.parts.parts import Parts
-from rankwise.queries.queries import Queries
+from rankwise.queries.queries import Queries, as_queries
 from rankwise.rankers._inputs import align
 from rankwise.rankers._record import digest_of
 from rankwise.rankers.certificate.claims import (
@@ -70,11 +68,8 @@ def certify_ranker(
     ``measure`` takes the place of the measure that the ranker was trained for.
     """
     refuse_unless_chance("certificate", delta=delta)
-    if isinstance(train, Parts):
-        raise DataError(
-            "bounds from training queries need them in memory: give train=parts.to_queries(), or hold-out queries "
-            "alone, which may be Parts"
-        )
+    if train is not None:
+        as_queries(train, "certificate(train=...)")
     fit = _Fit.of(ranker)
     ranker = fit.ranker
     measure = ranker._measure() if measure is None else measure
