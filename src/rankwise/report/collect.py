@@ -87,7 +87,7 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
         mark = comparison.mark(name, title)
         cells = [cell for cell in comparison.cells if cell.ranker == name]
         memory = [cell.memory for cell in cells if cell.memory is not None]
-        found = tested.get(name, {})
+        test = tested.get(name, {})
         rows.append(
             {
                 "ranker": name,
@@ -96,8 +96,8 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
                 "high": finite(high),
                 "mark": mark,
                 "verdict": VERDICTS[mark],
-                **{key: finite(found.get(key, math.nan)) for key in ("difference", "p", "p_corrected")},
-                **{key: found.get(key) for key in ("wins", "losses", "ties")},
+                **{key: finite(test.get(key, math.nan)) for key in ("difference", "p", "p_corrected")},
+                **{key: test.get(key) for key in ("wins", "losses", "ties")},
                 "seconds": finite(math.fsum(cell.seconds for cell in cells)),
                 "memory": max(memory, default=None),
             }
@@ -145,12 +145,12 @@ def label_pairs(comparison: Comparison) -> dict[str, Any]:
     except RankwiseError as error:  # too many labels
         return {"note": str(error), "pairs": [], "rankers": {}}
     pairs = list(dict.fromkeys(table["pair"].tolist()))
-    found: dict[str, Any] = {}
+    shares: dict[str, Any] = {}
     for name in comparison.rankers:
         mine = table["ranker"] == name
-        found[name] = {column: numbers(table[column][mine]) for column in ("share", "low", "high")}
+        shares[name] = {column: numbers(table[column][mine]) for column in ("share", "low", "high")}
     counts = {row["pair"]: row["pairs"] for row in table}
-    return {"note": None, "pairs": pairs, "counts": [counts[pair] for pair in pairs], "rankers": found}
+    return {"note": None, "pairs": pairs, "counts": [counts[pair] for pair in pairs], "rankers": shares}
 
 
 def groups(comparison: Comparison) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
         "random_state": comparison.about["random_state"],
         "rel": 1 if rel is None else rel,
     }
-    found = []
+    groupings = []
     for by, text in GROUPINGS.items():
         rankers, labels = {}, []
         for name in comparison.rankers:
@@ -173,8 +173,8 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
             table = by_group(comparison.queries, comparison.results[name][title] - base, by, **options)
             labels = [_span(row) for row in table]
             rankers[name] = {column: numbers(table[column]) for column in ("mean", "low", "high")}
-        found.append({"by": text, "measure": title, "groups": labels, "rankers": rankers})
-    return found
+        groupings.append({"by": text, "measure": title, "groups": labels, "rankers": rankers})
+    return groupings
 
 
 def _span(row: dict[str, Any]) -> str:
@@ -192,7 +192,7 @@ _MET = {True: "met", None: "assumed", False: "not met"}
 
 def certificates(comparison: Comparison) -> list[dict[str, Any]]:
     """The certificates of all rankers, each at delta divided by their number: all hold together."""
-    return [_certificate(name, one) for name, one in comparison.certificates(DELTA).items()]
+    return [_certificate(name, certificate) for name, certificate in comparison.certificates(DELTA).items()]
 
 
 def winner(comparison: Comparison) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _row(bound: Bound) -> dict[str, Any]:
         "status": bound.status,
         "statement": bound.statement,
         "terms": {term: finite(value) for term, value in bound.terms.items()},
-        "preconditions": [[one.sentence, _MET[one.met]] for one in bound.preconditions],
+        "preconditions": [[condition.sentence, _MET[condition.met]] for condition in bound.preconditions],
     }
 
 
@@ -245,17 +245,17 @@ def data_facts(comparison: Comparison) -> dict[str, Any]:
     trained.
     """
     first = comparison.first
-    found = diagnose(first.test) if first.train is None else diagnose({"train": first.train}, {"test": first.test})
+    diagnosis = diagnose(first.test) if first.train is None else diagnose({"train": first.train}, {"test": first.test})
     rows = [
         {name: finite(value) if isinstance(value, float) else value for name, value in row.items()}
-        for row in found.table()
+        for row in diagnosis.table()
     ]
     return {
         "part": "all queries" if first.train is None else "training part of fold 1",
-        "about": repr(found).split("\n\n")[0].splitlines(),
+        "about": repr(diagnosis).split("\n\n")[0].splitlines(),
         "findings": [
-            {"severity": one.severity, "what": one.what, "where": one.places(), "advice": one.advice}
-            for one in found.findings
+            {"severity": finding.severity, "what": finding.what, "where": finding.places(), "advice": finding.advice}
+            for finding in diagnosis.findings
         ],
         "features": rows[:_FEATURES_SHOWN],
         "left_out": max(0, len(rows) - _FEATURES_SHOWN),
@@ -331,7 +331,7 @@ def python_call(comparison: Comparison) -> str:
         *_imports(about["rankers"].values()),
         "",
         "rankers = {",
-        *(f"    {name!r}: {_ranker(one)}" for name, one in about["rankers"].items()),
+        *(f"    {name!r}: {_ranker(entry)}" for name, entry in about["rankers"].items()),
         "}",
         f"found = rw.compare({', '.join(arguments)})",
     ]
@@ -353,8 +353,8 @@ def _ranker(about: Mapping[str, Any]) -> str:
 
 def _own_grids(rankers: Mapping[str, Any]) -> dict[str, Any]:
     """The grids that differ from the declared ones."""
-    learned = {name: one for name, one in rankers.items() if one["kind"] == "learned"}
-    return {name: one["grid"] for name, one in learned.items() if one["grid"] != _grid_of(one)}
+    learned = {name: entry for name, entry in rankers.items() if entry["kind"] == "learned"}
+    return {name: entry["grid"] for name, entry in learned.items() if entry["grid"] != _grid_of(entry)}
 
 
 def _grid_of(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -371,7 +371,7 @@ def _grid_of(about: Mapping[str, Any]) -> dict[str, Any]:
 
 def _imports(rankers: Any) -> list[str]:
     """The imports of classes from other packages."""
-    homes = (one["class"].rpartition(".") for one in rankers if "class" in one and one["kind"] == "learned")
+    homes = (entry["class"].rpartition(".") for entry in rankers if entry["kind"] == "learned" and "class" in entry)
     return sorted({f"from {module} import {kind}" for module, _, kind in homes if not module.startswith("rankwise.")})
 
 
@@ -379,7 +379,7 @@ def _defaults(module: str, kind: str) -> dict[str, Any]:
     """The default parameters of a class, as plain values."""
     try:
         parameters = inspect.signature(getattr(import_module(module), kind)).parameters.values()
-        return {one.name: plain(one.default, one.name) for one in parameters if one.default is not one.empty}
+        return {each.name: plain(each.default, each.name) for each in parameters if each.default is not each.empty}
     except (ImportError, AttributeError, ValueError, TypeError, RankwiseError):
         return {}
 
@@ -447,7 +447,7 @@ def collect(
         it under its name: no section costs the others.
     """
     about = comparison.about
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "rankers": comparison.rankers,
         "baseline": comparison.baseline,
         "measures": list(comparison.titles),
@@ -461,12 +461,15 @@ def collect(
         "slices": slice_results(comparison, slices),
         "failed": {},
     }
-    own = limits or ReportLimits()
-    sections = {**_SECTIONS, "lists": (lambda one: query_lists(one, own, documents, queries, title), no_lists(own))}
+    limits = limits or ReportLimits()
+    sections = {
+        **_SECTIONS,
+        "lists": (lambda compared: query_lists(compared, limits, documents, queries, title), no_lists(limits)),
+    }
     with progress("writing the report", len(sections), enabled=None if verbose else False) as bar:
         for name, (section, nothing) in sections.items():
-            found[name], failed = attempt(partial(section, comparison), f"the section {name!r}", nothing)
+            report[name], failed = attempt(partial(section, comparison), f"the section {name!r}", nothing)
             if failed:
-                found["failed"][name] = failed
+                report["failed"][name] = failed
             bar.advance()
-    return found
+    return report

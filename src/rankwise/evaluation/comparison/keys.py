@@ -38,8 +38,8 @@ def key_of(facts: Mapping[str, Any]) -> str:
 
 
 def _optional(queries: Queries) -> tuple[Any, ...]:
-    """Document weights and who was judged, if there are any; without them the digest is that of earlier versions."""
-    return tuple(one for one in (queries.document_weight, queries.judged) if one is not None)
+    """The document weights and judged marks that are set; without them the digest is that of earlier versions."""
+    return tuple(array for array in (queries.document_weight, queries.judged) if array is not None)
 
 
 def fingerprint(queries: Queries | None) -> str | None:
@@ -109,13 +109,13 @@ def versions() -> dict[str, str]:
 @cache
 def _versions() -> dict[str, str]:
     """The versions, looked up once."""
-    found = {"rankwise": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    installed = {"rankwise": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for package in ("numpy", "scipy", "numba", "piqp", "scikit-learn", "lightgbm"):
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def plain(value: Any, name: str) -> Any:
@@ -158,7 +158,7 @@ def plain(value: Any, name: str) -> Any:
         return {**describe(value), "code": code_of(value)}
     try:
         return {"object": type(value).__qualname__, "content": digest_bytes(pickle.dumps(value))}
-    except Exception as error:  # whatever refuses to be written down
+    except Exception as error:  # pickle raises errors of any class
         raise RankwiseError(
             f"the parameter {name}={value!r:.60} cannot be described exactly, so the run could not be "
             "resumed: remove resume="
