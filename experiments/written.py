@@ -54,6 +54,7 @@ from rankwise._atomic_write import writing
 from rankwise.guarantees import Certificate
 
 ROOT = DOCS.parent
+BLOCK = re.compile(r"^<!-- ([\w ]+): ", re.MULTILINE)
 NUMBER = re.compile(r"(<!-- n: (\S+) -->)(.*?)(<!-- /n -->)", re.DOTALL)
 
 

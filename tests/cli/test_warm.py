@@ -90,12 +90,12 @@ def warm(tmp_path, *arguments):
 
 
 def test_what_was_warmed_is_found(tmp_path):
-    before = warm(tmp_path, "Permutation losses", "--check")
+    before = warm(tmp_path, "Trees", "--check")
     assert before.returncode == 1
-    assert before.stdout.startswith("permutation losses would compile rankwise.")
+    assert before.stdout.startswith("trees would compile rankwise.")
     assert not list((tmp_path / "cache").rglob("*.kernel"))
 
-    done = warm(tmp_path, "permutation losses")
+    done = warm(tmp_path, "trees")
     assert done.returncode == 0
     first, place = done.stdout.splitlines()
     assert first.startswith("0 kernels from the pack, 0 from the cache, ")
@@ -103,10 +103,10 @@ def test_what_was_warmed_is_found(tmp_path):
     assert len(list((tmp_path / "cache").glob("*/*.kernel"))) == len(os.listdir(folder)) > 1
     assert done.stderr.startswith("compiling kernels: ")
 
-    again = warm(tmp_path, "permutation losses", "--check", "--json", "--jobs", "2")
+    again = warm(tmp_path, "trees", "--check", "--json", "--jobs", "2")
     told = json.loads(again.stdout)
     assert again.returncode == 0
-    assert (told["workloads"], told["compiler"], told["lacking"]) == (["permutation losses"], 0, {})
+    assert (told["workloads"], told["compiler"], told["lacking"]) == (["trees"], 0, {})
     assert told["cache"] >= 1
     assert told["folder"] == folder
 

@@ -49,6 +49,14 @@ def whole(comparison):
     return collect(comparison)
 
 
+@pytest.fixture(scope="module")
+def every(whole):
+    """The names of the figures."""
+    drawn, failed = drawing.figures(whole)
+    assert failed == {}
+    return set(drawn)
+
+
 def test_w21_all_sections_fail_and_the_report_is_written(comparison, tmp_path, monkeypatch):
     """Each is one warning and one line, and none of them an error."""
     for name, (_, nothing) in list(collecting._SECTIONS.items()):
@@ -73,13 +81,11 @@ def test_w21_a_section_that_fails_costs_no_other(comparison, whole, name):
 
 
 @pytest.mark.parametrize("name", ["cutoff", "group", "importance", "weight", "label_pair", "history"])
-def test_w21_a_figure_that_fails_costs_no_other(whole, monkeypatch, name):
-    every, none = drawing.figures(whole)
-    assert none == {}
+def test_w21_a_figure_that_fails_costs_no_other(whole, every, monkeypatch, name):
     monkeypatch.setattr(drawing, f"{name}_figure", failing)
     with pytest.warns(ReportWarning, match="the figure '.*' of the report could not be drawn"):
         drawn, failed = drawing.figures(whole)
-    assert {*drawn, *failed} == set(every)
+    assert {*drawn, *failed} == every
     assert failed
     with pytest.warns(ReportWarning, match="could not be drawn"):
         text = render(whole).decode()
