@@ -227,7 +227,7 @@ def test_a_text_among_numbers_is_named(run, write):
     assert f"bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in out
     code, _, err = run("train", "my.csv", *ROLES, "-r", "RidgeRanker", "--test-share", "0")
     assert code == 0
-    assert f"not taken for numbers: bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in err
+    assert f"not treated as numeric: bm25_title ('unknown' and 0 more of {LISTS.n_documents})" in err
 
 
 def test_what_is_no_file_is_told(run, write, tmp_path):

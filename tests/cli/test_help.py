@@ -248,7 +248,7 @@ def test_help_starts_no_compiler():
         ("give qid='its name'", "give --qid NAME"),
         ("take it for docid='the url'", "take it for --docid 'the url'"),
         ("is beyond n_features=4", "is beyond --features 4"),
-        ("pass zero_based=True", "give --first-id 0"),
+        ("pass zero_based=True", "pass --first-id 0"),
         ("labels must be 0 or more", "labels must be 0 or more"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_folder_is_overwritten_only_if_asked(folder, run):
 def test_what_convert_does_not_take_is_one_sentence(folder, run):
     for arguments, sentence in (
         (("day1.csv.gz",), "got one path"),
-        (("day1.csv.gz", "day2.csv", "both.rankwise"), "several files become a folder of parts"),
+        (("day1.csv.gz", "day2.csv", "both.rankwise"), "several sources require a folder of parts"),
         (("day1.csv.gz", "lists", "--parts", "many"), "256MB"),
         (("missing.csv", "lists"), "no such file"),
     ):

@@ -154,7 +154,7 @@ def test_columns_go_by_name_and_others_do_not_matter(run, expected):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["m.rankwise", "few.csv"], "there is no column 'inlinks', 'clicks', which RidgeRanker (m.rankwise) needs"),
+        (["m.rankwise", "few.csv"], "there is no column 'inlinks', 'clicks', which RidgeRanker (m.rankwise) requires"),
         (
             ["plain.rankwise", "few.txt"],
             "few.txt must have 4 features, as RidgeRanker was trained on, got 3 in its first lines: feature 4 is",
@@ -175,7 +175,7 @@ def test_columns_go_by_name_and_others_do_not_matter(run, expected):
         (["m.rankwise", "lists.txt", "--to", "parquet"], "--to parquet requires --out FILE"),
         (["m.rankwise", "lists.txt", "--to", "scores", "--top", "3"], "--top does not apply"),
         (["m.rankwise", "lists.txt", "--to", "trec", "--tag", "two words"], "without blanks, got 'two words'"),
-        (["m.rankwise", "holes.csv"], "holes.csv, line 2: column 'clicks' is empty: give --missing zero"),
+        (["m.rankwise", "holes.csv"], "column 'clicks' must be finite, got an empty cell: pass --missing zero"),
         (["queries.rankwise", "lists.txt"], "queries.rankwise must be a saved ranker, got Queries"),
     ],
 )

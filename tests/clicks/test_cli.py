@@ -215,7 +215,7 @@ def test_w19_click_messages_name_options(folder, run, monkeypatch, tmp_path):
     arguments = ("-d", tmp_path / "few.csv", "-m", "new.rankwise", "--theta", THETA)
     _, _, error = run("clicks", "value", "log.csv", *arguments)
     assert error.startswith("rankwise: session ")
-    assert "give --drop-unknown to leave such sessions out" in error
+    assert "pass --drop-unknown to leave such sessions out" in error
 
 
 def test_w20_a_position_model_may_be_written_by_hand(folder, run, monkeypatch, tmp_path):

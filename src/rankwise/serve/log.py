@@ -59,11 +59,14 @@ OWN = "rankwise:"
 
 
 class RequestError(RankwiseError):
-    """An event that the log does not take; ``status`` is that of HTTP, ``retry`` whether the same may work later."""
+    """An event that the log does not take.
 
-    def __init__(self, sentence: str, status: int, retry: bool = False) -> None:
+    ``status`` is that of HTTP; ``retry`` is whether the same may work later, by default where the status is 503.
+    """
+
+    def __init__(self, sentence: str, status: int = 422, retry: bool | None = None) -> None:
         super().__init__(sentence)
-        self.status, self.retry = status, retry
+        self.status, self.retry = status, status == 503 if retry is None else retry
 
 
 @dataclass(slots=True)
@@ -216,7 +219,7 @@ class Log:
         """Write an event; its ``done`` gets (seq, whether it is new) after the commit, or a :class:`RequestError`."""
         if self._closing or self.broken is not None or len(self._waiting) > _WAITING:
             why = "is stopping" if self._closing else "cannot write its state" if self.broken else "is overloaded"
-            entry.done.set_exception(RequestError(f"the service {why}: try again", 503, retry=True))
+            entry.done.set_exception(RequestError(f"the service {why}: try again", 503))
             return
         self._waiting.append(entry)
         self._signal(urgent=True)
@@ -277,7 +280,7 @@ class Log:
             with suppress(IndexError):  # another thread does the same
                 item = self._waiting.popleft()
                 if not isinstance(item, ShownRanking):
-                    item.done.set_exception(RequestError("the service cannot write its state", 503, retry=True))
+                    item.done.set_exception(RequestError("the service cannot write its state", 503))
 
     def _gather(self) -> None:
         """Wait a moment for as many events as came the last time: whoever was answered soon has the next one."""
@@ -381,7 +384,7 @@ class Log:
         for item in batch:
             if isinstance(item, Entry):
                 self.counts["failed"] += 1
-                item.done.set_exception(RequestError(sentence, 503, retry=True))
+                item.done.set_exception(RequestError(sentence, 503))
             else:
                 self.counts["unlogged"] += 1
         try:
@@ -413,9 +416,7 @@ class Log:
         else:
             if self.stuck is not None or self.replay.seq != self.state.seq:
                 raise RequestError(
-                    "learning has failed and is being retried, so models cannot be changed now: try again",
-                    503,
-                    retry=True,
+                    "learning has failed and is being retried, so models cannot be changed now: try again", 503
                 )
             check_change(self.replay, entry, self.state.seq, compaction_end(db))
         reads = reads_of(db, entry.ranking) if entry.kind in ("grades", "close") else None
@@ -471,15 +472,14 @@ class Log:
         if isinstance(feedback.grades, list) and len(feedback.grades) != len(ids):
             raise RequestError(
                 f"grades must have one value for each of the {len(ids):,} documents of the ranking, got "
-                f"{len(feedback.grades):,}",
-                422,
+                f"{len(feedback.grades):,}"
             )
         named = feedback.grades if isinstance(feedback.grades, dict) else feedback.clicks
         if named:
             known = set(ids)
             for id in named:
                 if id not in known:
-                    raise RequestError(f"the ranking has no document {id!r:.80}", 422)
+                    raise RequestError(f"the ranking has no document {id!r:.80}")
         labels = (
             feedback.grades.values()
             if isinstance(feedback.grades, dict)
@@ -491,7 +491,7 @@ class Log:
         for measure in {ranker._measure() for ranker in rankers}:
             why = look(measure, distinct)
             if why is not None:
-                raise RequestError(f"the grades are not valid for {measure.title}: {why}", 422)
+                raise RequestError(f"the grades are not valid for {measure.title}: {why}")
 
     @staticmethod
     def _check_brought(db: sqlite3.Connection, entry: Entry, ids: list[str], models: list[str]) -> None:
@@ -605,16 +605,14 @@ def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> Non
             raise RequestError(f"there is no model {entry.model!r}", 404)
         version = body.get("version")
         if entry.kind == "rollback" and version is None:
-            raise RequestError("a rollback requires the version to go back to", 422)
+            raise RequestError("a rollback requires the version to go back to")
         if version is not None and not max(served.since, compacted) <= version <= last:
             first = max(served.since, compacted)
             raise RequestError(
-                f"the version of {entry.model!r} must be between {first:,} and {last:,}, got {version:,}", 422
+                f"the version of {entry.model!r} must be between {first:,} and {last:,}, got {version:,}"
             )
         if version is not None and entry.file is None and entry.kind in ("promote", "rollback"):
-            raise RequestError(
-                f"version {version:,} of {entry.model!r} could not be rebuilt: try again", 503, retry=True
-            )
+            raise RequestError(f"version {version:,} of {entry.model!r} could not be rebuilt: try again", 503)
     elif entry.kind == "model":
         busy, served = _experiments_of(replay, entry.model), replay.models.get(entry.model)
         if busy and served is not None and served.ranker.n_features_in_ != body["features"]:
@@ -624,9 +622,9 @@ def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> Non
     elif entry.kind == "experiment":
         model, challenger = (replay.models.get(body[side]) for side in ("model", "challenger"))
         if model is None or challenger is None or model is challenger:
-            raise RequestError("an experiment requires two different models of this service", 422)
+            raise RequestError("an experiment requires two different models of this service")
         if model.ranker.n_features_in_ != challenger.ranker.n_features_in_:
-            raise RequestError("both models of an experiment must have the same number of features", 422)
+            raise RequestError("both models of an experiment must have the same number of features")
         if body["name"] in replay.experiments:
             raise RequestError(f"the experiment {body['name']!r} already exists", 409)
         busy = _experiments_of(replay, body["model"])

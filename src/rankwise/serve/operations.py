@@ -96,8 +96,7 @@ class Api:
             if documents == 0 or len(raw) % (4 * documents):
                 raise RequestError(
                     f"the features must be float32 values, the same number for each of the {documents:,} ids, got "
-                    f"{len(raw):,} bytes",
-                    422,
+                    f"{len(raw):,} bytes"
                 )
             X = np.frombuffer(raw, "<f4").reshape(documents, -1)  # of bytes of its own, which nobody changes
             X = X.astype(np.float32, copy=False)  # where numbers end with their largest byte
@@ -268,7 +267,7 @@ class Api:
         """Whether there is a model, and the state can be written."""
         log = self.service.log
         if log.broken is not None or log.full or not self.service.view.models:
-            raise RequestError("not ready: there is no model, or the state cannot be written", 503, retry=True)
+            raise RequestError("not ready: there is no model, or the state cannot be written", 503)
         return Answer(b'{"status":"ready"}')
 
     async def metrics_text(self, request: Request) -> Answer:
@@ -299,13 +298,13 @@ class Api:
                 return await waiting
         except TimeoutError:
             raise RequestError(
-                "the commit is taking too long and its outcome is unknown: send the same request again", 503, True
+                "the commit is taking too long and its outcome is unknown: send the same request again", 503
             ) from None
 
 
 def _whole(query: dict[str, str], name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", query[name]):
-        raise RequestError(f"{name} must be a whole number, got {query[name]!r:.40}", 422)
+        raise RequestError(f"{name} must be a whole number, got {query[name]!r:.40}")
     return int(query[name])
 
 
@@ -315,7 +314,7 @@ def _number(query: dict[str, str], name: str, below: float) -> float | None:
     except ValueError:
         value = float("nan")
     if value is not None and not 0 < value < below:
-        raise RequestError(f"{name} must be a number above 0 and below {below:g}, got {query[name]!r:.40}", 422)
+        raise RequestError(f"{name} must be a number above 0 and below {below:g}, got {query[name]!r:.40}")
     return value
 
 

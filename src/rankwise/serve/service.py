@@ -263,9 +263,7 @@ class Service:
                     await watcher[1].wait()
                     watcher[1].clear()
         except TimeoutError:
-            raise RequestError(
-                f"event {seq:,} is not learned yet: the models are at {self.view.seq:,}", 503, True
-            ) from None
+            raise RequestError(f"event {seq:,} is not learned yet: the models are at {self.view.seq:,}", 503) from None
         finally:
             self._watchers.remove(watcher)
 
@@ -403,15 +401,14 @@ class Service:
             if (feedback.grades is None) == (feedback.clicks is None):
                 raise RequestError(
                     "feedback must have either grades or clicks, got "
-                    + ("neither" if feedback.grades is None else "both"),
-                    422,
+                    + ("neither" if feedback.grades is None else "both")
                 )
             _event_id(feedback.id)
             if (feedback.ids is None) != (feedback.x is None):
-                raise RequestError("feedback must have both ids and x, or neither", 422)
+                raise RequestError("feedback must have both ids and x, or neither")
             shown = None if feedback.ids is None else self._ranking_of(feedback)
         except RankwiseError as error:
-            done.set_exception(error if isinstance(error, RequestError) else RequestError(str(error), 422))
+            done.set_exception(error if isinstance(error, RequestError) else RequestError(str(error)))
             return
         kind = "clicks" if feedback.grades is None else "grades"
         self.log.add(
@@ -634,9 +631,9 @@ def _event_id(given: str | None) -> str:
     if given is None:
         return secrets.token_urlsafe(12)
     if given.startswith(OWN):
-        raise RequestError(f"the id of an event must not begin with {OWN!r}, which is reserved for the service", 422)
+        raise RequestError(f"the id of an event must not begin with {OWN!r}, which is reserved for the service")
     if not 1 <= len(given) <= LONGEST_ID:
-        raise RequestError(f"the id of an event must have 1 to {LONGEST_ID} characters, got {len(given):,}", 422)
+        raise RequestError(f"the id of an event must have 1 to {LONGEST_ID} characters, got {len(given):,}")
     return given
 
 
