@@ -77,8 +77,10 @@ Jobs = Annotated[int, Interval(1)] | Literal[-1] | None
 
 
 def _is_seed(value: Any) -> bool:
-    if isinstance(value, (int, np.integer, bool, np.bool_, str)):
-        return _is_int(value) and value >= 0
+    if isinstance(value, (bool, np.bool_, str)):
+        return False
+    if _is_int(value):
+        return bool(value >= 0)
     try:
         np.random.default_rng(value)
     except (TypeError, ValueError):
@@ -89,9 +91,11 @@ def _is_seed(value: Any) -> bool:
 Seed = Annotated[Any, Check("None, a non-negative int or a numpy.random.Generator", _is_seed)]
 
 
-def check_parameters(instance: Any, owner: str) -> None:
+def check_parameters(instance: Any, owner: str | None = None) -> None:
     """Raise an error for the first parameter of a dataclass that its annotation does not accept."""
-    for name, options in _constraints_of_class(type(instance)).items():
+    kind: Any = type(instance)
+    owner = owner or kind.__name__
+    for name, options in _constraints_of_class(kind).items():
         check_value(getattr(instance, name), name, owner, options)
 
 

@@ -79,7 +79,7 @@ def _is_sign(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and value in (1, -1)
 
 
-def as_grid(given: float | Sequence[float] | None, usual: Sequence[float]) -> tuple[float, ...]:
+def as_grid(given: Any, usual: Sequence[float]) -> tuple[float, ...]:
     """One value or several as a tuple; ``usual`` if none was given."""
     return tuple(np.atleast_1d(usual if given is None else given).astype(np.float64).tolist())
 
@@ -131,7 +131,7 @@ class CommonParameters:
 
     def _check_parameters(self) -> None:
         """Raise an error for parameters that cannot be used; nothing here depends on data."""
-        check_parameters(self, type(self).__name__)
+        check_parameters(self)
         if self.missing == "keep" and not getattr(self, "keeps_missing", False):
             raise self._wrong("missing", "'error', 'zero' or 'min', because it gives no meaning to missing values")
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,7 +292,8 @@ class BoostedRanker(Ranker):
             lists = ScoredLists(held, labels, bounds, order)
             return weighted_mean(measure_lists([measure], lists, n_jobs=self.n_jobs)[0], weight)
 
-        grow_together(models, judge, self.trees, self.patience, growth.curve, after)
+        patience = cast(int, self.patience)  # there are parts only if it is a number
+        grow_together(models, judge, self.trees, patience, growth.curve, after)
 
     def _number_of_trees(self, curve: TreeCurve) -> int:
         """The best of the curve; where nothing was judged all trees, or a moderate number if some were to be chosen."""

@@ -142,7 +142,7 @@ class ListNet(LinearOnlineLearner):
 
     solver: Literal["sgd", "lbfgs"] = "sgd"
     target: Literal["labels", "gains"] = "labels"
-    scale: Literal["auto", "none", "standard", "radius"] = "auto"
+    scale: Literal["auto", "none", "standard", "radius"] = "auto"  # type: ignore[assignment]
     step: Step = "sqrt"
     max_norm: PositiveFloat | None = None
     row_radius: PositiveFloat | None = None

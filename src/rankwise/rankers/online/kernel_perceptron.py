@@ -123,6 +123,7 @@ class KernelPerceptron(OnlineLearner):
 
     name = "KernelPerceptron"
 
+    eta: PositiveFloat = 1.0
     kernel: Kernel = "rbf"
     gamma: PositiveFloat | None = None
     degree: PositiveInt = 3

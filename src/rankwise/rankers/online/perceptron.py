@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from rankwise._kernels.radius import largest_radius
-from rankwise._parameters import NonNegativeFloat
+from rankwise._parameters import NonNegativeFloat, PositiveFloat
 from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import PreparedLists
@@ -175,6 +175,8 @@ class MaxPairPerceptron(LinearOnlineLearner):
     """
 
     name = "MaxPairPerceptron"
+
+    eta: PositiveFloat = 1.0
 
     def _config(self, queries: Queries | None) -> OnlineConfig:
         return self._resumed(self.eta)
