@@ -1,8 +1,9 @@
 """Parameters are declared by their annotations, and checked from them.
 
 :func:`check_parameters` reads the annotations of a dataclass, :func:`validated` those of a function. Both know
-``bool``, ``int``, ``float``, ``str``, ``Literal``, ``X | None``, ``Sequence[X]`` and ``Annotated[X, constraint]``,
-where the constraint is an :class:`Interval` or a :class:`Check`. Every other annotation accepts any value::
+``bool``, ``int``, ``float``, ``str``, ``Literal``, ``X | None``, sequences of numbers, which must not be empty, and
+``Annotated[X, constraint]``, where the constraint is an :class:`Interval` or a :class:`Check`. Every other annotation
+accepts any value::
 
     alpha: NonNegativeFloat | Sequence[NonNegativeFloat] | None = None
     target: Literal["gains", "labels"] = "gains"
@@ -173,12 +174,12 @@ def _options(annotation: Any) -> tuple[Check, ...]:
         return tuple(_literal(value) for value in arguments)
     if origin in (Union, UnionType):
         return _alternatives(arguments)
-    if origin is Sequence and (items := _options(arguments[0])):
+    if origin is Sequence and (items := _options(arguments[0])) and items[0].plural:
         return (_sequence(items[0], f"a sequence of {items[0].plural}"),)
     if annotation in (int, float):
         return (_number(annotation, Interval(closed="neither")),)
     if annotation is str:
-        return (Check("a str", lambda value: isinstance(value, str), "strings"),)
+        return (Check("a str", lambda value: isinstance(value, str)),)
     if annotation in (None, NoneType):
         return (Check("None", lambda value: value is None),)
     return (Check("a bool", lambda value: isinstance(value, (bool, np.bool_))),) if annotation is bool else ()

@@ -318,7 +318,7 @@ def test_a_refusal_says_what_would_help(text, options, sentence):
     ],
 )
 def test_options_are_checked_by_name(option, value):
-    assert refusal("1 qid:1 1:1", **{option: value}).startswith(f"{option} must be ")
+    assert refusal("1 qid:1 1:1", **{option: value}).startswith(f"The '{option}' parameter of read_letor must be ")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])

@@ -211,7 +211,7 @@ def test_runs_made_by_hand_are_checked_too():
 
 @pytest.mark.parametrize("option", ["missing_queries", "unjudged"])
 def test_unknown_policies_are_refused(option):
-    with pytest.raises(RankwiseError, match=f"{option} must be .*, got 'ignore'"):
+    with pytest.raises(RankwiseError, match=f"The '{option}' parameter of from_trec must be .* Got 'ignore' instead"):
         read(**{option: "ignore"})
 
 

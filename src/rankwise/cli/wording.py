@@ -33,6 +33,7 @@ _FUNCTION = re.compile(rf"^(?:ClickLog\.\w+: |({'|'.join(_FUNCTIONS)})(?=:| requ
 _ARGUMENT = re.compile(
     r"(?<![\w(.-])(\w+)=('[^']*'|\[[^\]]*\]|\{[^}]*\}|[^\s,;:'\[{][^\s,;:]*|)((?:(?:,| or) '[^']*')*)"
 )
+_PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ (?=must be)")
 _MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
 
 
@@ -56,12 +57,20 @@ def in_shell(sentence: str, options: Mapping[str, str] = MappingProxyType({})) -
     --------
     >>> in_shell("give missing='zero' or missing='min'")
     'give --missing zero or --missing min'
+    >>> in_shell("The 'missing' parameter of read_letor must be 'error' or 'zero'. Got 'x' instead.")
+    "--missing must be 'error' or 'zero'. Got 'x' instead."
     >>> in_shell("export with shift='sample', or fit with scaling='none'", {"shift": "--shift", "option": "--option"})
     'export with --shift sample, or fit with --option scaling=none'
     """
     sentence = _FUNCTION.sub(lambda match: _FUNCTIONS.get(match[1], ""), sentence)
     spelled = _OPTIONS | dict(options) | {name: options[same] for name, same in _SAME.items() if same in options}
     assign = next((option for option in _ASSIGN if option in options.values()), None)
+
+    def name_parameter(match: "re.Match[str]") -> str:
+        name = match[1]
+        return f"{spelled[name]} " if name in spelled else f"{assign} {name} " if assign else match[0]
+
+    sentence = _PARAMETER.sub(name_parameter, sentence)
 
     def spell(match: "re.Match[str]") -> str:
         """Spell one argument; the texts that follow it are values, too."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from rankwise._extras import require
 from rankwise._files import path_of
 from rankwise._kernels.text import letor_lines as code
+from rankwise._parameters import validated
 from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.io.any_file import is_store
-from rankwise.io.letor.read import Unjudged, ZeroBased, as_reading, read_table
+from rankwise.io.letor.read import FeatureCount, Unjudged, ZeroBased, as_reading, read_table
 from rankwise.io.letor.stream import iter_blocks
 from rankwise.io.sources import ByteStream, open_text
 from rankwise.io.tables.csv import CsvText
@@ -56,12 +57,13 @@ _UNUSED = np.zeros(0, np.int64)
 _SMALLEST = 1 << 16  # bytes of a part
 
 
+@validated
 def write_parts(
     source: Any,
     path: str | os.PathLike[str],
     *,
     part_bytes: int | str = PART_BYTES,
-    dtype: str | None = None,
+    dtype: Literal["float32", "float64"] | None = None,
     qid: str = "qid",
     label: str | None = "label",
     docid: str | None = None,
@@ -72,8 +74,8 @@ def write_parts(
     grades: Mapping[str, float] | None = None,
     missing: Missing = "error",
     unjudged: Unjudged = "error",
-    zero_based: Any = "auto",
-    n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
+    n_features: FeatureCount | None = None,
     feature_names: Sequence[str] | None = None,
     overwrite: bool = False,
     memory: int | str = RANGE_BYTES,
@@ -135,9 +137,6 @@ def write_parts(
     """
     size = checks.as_bytes(part_bytes, "part_bytes", _SMALLEST)
     held = checks.as_bytes(memory, "memory", 1)
-    if dtype is not None:
-        checks.refuse_unless_one_of(dtype, "dtype", ("float32", "float64"))
-    checks.refuse_unless_one_of(unjudged, "unjudged", ("error", "drop", "zero"))
     whole = _whole(source)
     if whole is None:
         sources = [one for given in _as_list(source) for one in expand_source(given)]

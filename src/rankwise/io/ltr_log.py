@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankwise._parameters import validated
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.json_text import items_of, member, number_of, read_json, text_of
 from rankwise.io.trec import as_qrels, by_query
-from rankwise.queries.checks import Missing, refuse_unless_one_of
+from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,7 @@ Document = tuple[str, dict[str, float]]
 _EXTRA = "extra_logging"  # what scripts of features log besides; its value is an object
 
 
+@validated
 def read_ltr_log(
     responses: Any,
     judgements: Any = None,
@@ -77,7 +79,6 @@ def read_ltr_log(
     >>> read_ltr_log({"rambo": response}, {"rambo": {"1370": 3}}, missing="zero")
     Queries(1 query, 1 document, 2 features, labels 3 to 3)
     """
-    refuse_unless_one_of(unjudged, "unjudged", ("error", "drop", "zero"))
     documents: dict[str, dict[str, dict[str, float]]] = {}
     for query, response, where in _by_query_id(responses, qid):
         own = documents.setdefault(query, {})

@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
 from rankwise._files import path_of
+from rankwise._parameters import validated
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import lines_of, name_of
-from rankwise.queries.checks import as_floats, as_scores, first_repeated, refuse_unless_one_of
+from rankwise.queries.checks import as_floats, as_scores, first_repeated
 from rankwise.queries.grouping import as_ids
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.string_column import StringColumn, offsets
@@ -126,6 +127,7 @@ def read_qrels(path: Source) -> Qrels:
     return Qrels(*_read(path, _QRELS, "label", BEIR))
 
 
+@validated
 def from_trec(
     qrels: Any,
     run: Any,
@@ -159,7 +161,6 @@ def from_trec(
     scores : ndarray of float64, shape (n_documents,)
         One score per document.
     """
-    refuse_unless_one_of(missing_queries, "missing_queries", ("skip", "zero"))
     qrels, run = as_qrels(qrels), as_run(run)
     labels = _labels_by_query(qrels, unjudged)
     scores = by_query(run.qid, run.docid, run.score)
@@ -288,7 +289,6 @@ def by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]
 
 def _labels_by_query(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:
     """query -> document -> label, -1 where it was not judged; NaN for a document to be dropped."""
-    refuse_unless_one_of(unjudged, "unjudged", ("zero", "drop", "error"))
     negative = qrels.label < 0
     if unjudged == "error" and negative.any():
         row = int(np.argmax(negative))

@@ -4,11 +4,12 @@
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import Interval, PositiveFloat, Seed, validated
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.errors import DataError
 from rankwise.queries import checks
@@ -17,7 +18,6 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySet, as_source
 
 Divided = TypeVar("Divided", Queries, Parts)
-Seed = int | np.random.Generator | None
 
 
 class Fold(NamedTuple):
@@ -42,7 +42,10 @@ class Fold(NamedTuple):
         return facts_html(self, facts_of(self))
 
 
-def split(queries: Divided, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_state: Seed = 0) -> tuple[Divided, ...]:
+@validated
+def split(
+    queries: Divided, sizes: Sequence[PositiveFloat] = (0.6, 0.2, 0.2), *, random_state: Seed = 0
+) -> tuple[Divided, ...]:
     """Divide the queries at random; every query is in exactly one part and keeps its order.
 
     Parameters
@@ -66,9 +69,9 @@ def split(queries: Divided, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
     [6, 2, 2]
     """
     as_source(queries, "split")
-    shares = checks.as_floats(sizes, "sizes are shares above 0 that add up to 1")
-    if shares.ndim != 1 or not len(shares) or not (shares > 0).all() or abs(shares.sum() - 1) > 1e-9:
-        raise DataError(f"sizes are shares above 0 that add up to 1: found {sizes}")
+    shares = np.asarray(sizes, dtype=np.float64)
+    if abs(shares.sum() - 1) > 1e-9:
+        raise DataError(f"sizes must add up to 1, got {sizes}")
     bounds = np.rint(np.cumsum(shares) * len(queries)).astype(np.int64)
     if np.diff(bounds, prepend=0).min() < 1:
         raise DataError(
@@ -78,7 +81,8 @@ def split(queries: Divided, sizes: Sequence[float] = (0.6, 0.2, 0.2), *, random_
     return tuple(queries[np.sort(part)] for part in np.split(order, bounds[:-1]))
 
 
-def kfold(queries: Queries | Parts, k: int = 5, *, random_state: Seed = 0) -> Iterator[Fold]:
+@validated
+def kfold(queries: Queries | Parts, k: Annotated[int, Interval(3)] = 5, *, random_state: Seed = 0) -> Iterator[Fold]:
     """Make k folds: every query is in exactly one test set and in exactly one validation set.
 
     The queries are divided at random into k parts whose sizes differ by at most one. Each fold tests on one part,
@@ -99,11 +103,6 @@ def kfold(queries: Queries | Parts, k: int = 5, *, random_state: Seed = 0) -> It
         The k folds.
     """
     as_source(queries, "kfold")
-    k = checks.as_whole(k, "k")
-    if k < 3:
-        raise DataError(
-            f"k is {k}: a fold needs a part to train on, one to validate on and one to test on, so 3 or more"
-        )
     if len(queries) < k:
         raise DataError(f"{len(queries):,} queries are too few for {k} folds: a fold needs at least one to test on")
     parts = np.array_split(checks.as_random(random_state).permutation(len(queries)), k)

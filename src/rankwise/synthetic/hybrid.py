@@ -3,10 +3,12 @@
 import math
 from collections.abc import Callable
 from statistics import NormalDist
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import Int32, Interval, NonNegativeFloat, PositiveInt, Seed, validated
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
@@ -26,15 +28,16 @@ _COLUMNS: dict[str, tuple[float, Callable[[Floats, Floats], Floats]]] = {
 _GRADE_RATIO = 0.35
 
 
+@validated
 def make_hybrid(
-    queries: int = 200,
+    queries: Int32 = 200,
     *,
-    columns: int = 2,
-    documents: int = 50,
-    depth: int = 20,
-    grades: int = 4,
-    noise: float = 0.5,
-    random_state: int | np.random.Generator = 0,
+    columns: Annotated[int, Interval(1, len(_COLUMNS), closed="both")] = 2,
+    documents: Int32 = 50,
+    depth: PositiveInt = 20,
+    grades: Annotated[int, Interval(2, 2**20, closed="both")] = 4,
+    noise: NonNegativeFloat = 0.5,
+    random_state: Seed = 0,
 ) -> Queries:
     r"""Simulate judged queries with the scores of several sub-queries.
 
@@ -71,13 +74,8 @@ def make_hybrid(
     >>> make_hybrid(100, random_state=1)
     Queries(100 queries, 2,945 documents, 2 features, labels 0 to 3)
     """
-    queries = checks.as_whole(queries, "queries", 1, 2**30)
-    columns = checks.as_whole(columns, "columns", 1, len(_COLUMNS))
-    documents = checks.as_whole(documents, "documents", 1, 2**30)
-    depth = checks.as_whole(depth, "depth", 1, documents)
-    grades = checks.as_whole(grades, "grades", 2, 2**20)
-    if not checks.is_number(noise) or not 0 <= noise < math.inf:
-        raise RankwiseError(f"noise must be 0 or more, got {noise!r:.60}")
+    if depth > documents:
+        raise RankwiseError(f"depth must be at most documents={documents}, got {depth}")
     random = checks.as_random(random_state)
     shape = (queries, documents)
     relevance, rarity = random.standard_normal(shape), 1.0 + random.gamma(9.0, 0.5, size=(queries, 1))

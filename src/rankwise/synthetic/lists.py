@@ -4,16 +4,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import Interval, NonNegativeFloat, Seed, validated
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 
 Floats = NDArray[np.float64]
+Size = Annotated[int, Interval(1, 2**40, closed="both")]
 
 # What makes a document useful: aspect -> (its coefficient, its correlation with what all aspects share).
 # Text aspects go together, links and clicks less so; no feature observes more than one of them.
@@ -34,15 +36,16 @@ _SPAM_CUT = 1.0
 _GRADE_RATIO = 0.42
 
 
+@validated
 def make_lists(
-    queries: int = 200,
+    queries: Size = 200,
     *,
     documents: int | tuple[int, int] = (1, 200),
-    features: int = 20,
-    grades: int = 5,
-    noise: float = 0.5,
-    interactions: float = 0.0,
-    random_state: int | np.random.Generator = 0,
+    features: Size = 20,
+    grades: Annotated[int, Interval(2, 2**20, closed="both")] = 5,
+    noise: NonNegativeFloat = 0.5,
+    interactions: NonNegativeFloat = 0.0,
+    random_state: Seed = 0,
     dtype: Literal["float64", "float32"] = "float64",
 ) -> Queries:
     r"""Simulate judged queries like those of a web search engine.
@@ -92,20 +95,9 @@ def make_lists(
     >>> make_lists(100, documents=(5, 50))
     Queries(100 queries, 2,190 documents, 20 features, labels 0 to 4)
     """
-    queries = checks.as_whole(queries, "queries", most=2**40)
-    features = checks.as_whole(features, "features", most=2**40)
-    grades = checks.as_whole(grades, "grades", most=2**20)
     fewest, most = checks.as_range(documents, "documents")
-    if queries < 1 or features < 1 or not 1 <= fewest <= most:
-        raise RankwiseError(
-            "make_lists needs at least one query, one feature and one document per query, "
-            f"got queries={queries}, features={features}, documents={documents}"
-        )
-    if grades < 2 or not checks.is_number(noise) or not 0 <= noise < math.inf:
-        raise RankwiseError(f"grades must be 2 or more and noise 0 or more, got grades={grades}, noise={noise}")
-    if not checks.is_number(interactions) or not 0 <= interactions < math.inf:
-        raise RankwiseError(f"interactions must be a number of 0 or more, got {interactions!r:.60}")
-    checks.refuse_unless_one_of(dtype, "dtype", ("float64", "float32"))
+    if not 1 <= fewest <= most:
+        raise RankwiseError(f"documents must be at least 1 per query, the fewest first, got {documents}")
     random = checks.as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)
     sizes = np.clip(sizes, fewest, most)

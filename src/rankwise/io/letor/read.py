@@ -14,7 +14,7 @@ inferred from samples; the rare text that contradicts the samples is read once m
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from rankwise._kernels import parallel
 from rankwise._kernels.machine.compile_progress import announce_kernels
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.letor_rows import after_newline, count_rows, expected_ids, gather, read_rows
+from rankwise._parameters import Interval, Jobs, validated
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.io.letor.problems import Reading, SourceLocation, problem
 from rankwise.io.sources import (
@@ -35,10 +36,8 @@ from rankwise.queries.checks import (
     Floats,
     Missing,
     as_names,
-    as_whole,
     available_memory,
     fill_missing,
-    refuse_unless_one_of,
 )
 from rankwise.queries.grouping import Grouping, by_run, by_size, parse_ids, warn_of_empty
 from rankwise.queries.queries import Queries
@@ -46,6 +45,7 @@ from rankwise.queries.string_column import StringColumn, offsets
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 Unjudged = Literal["error", "drop", "zero"]
+FeatureCount = Annotated[int, Interval(1, code.LARGEST_ID, closed="both")]
 ZeroBased = bool | Literal["auto"]
 _UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
 
@@ -86,6 +86,7 @@ class LetorTable(NamedTuple):
     rules: code.LetorRules
 
 
+@validated
 def read_letor(
     path: Any,
     *,
@@ -93,10 +94,10 @@ def read_letor(
     missing: Missing = "error",
     unjudged: Unjudged = "error",
     zero_based: ZeroBased = "auto",
-    n_features: int | None = None,
+    n_features: FeatureCount | None = None,
     feature_names: Sequence[str] | None = None,
     query_file: Any = None,
-    n_jobs: int | None = None,
+    n_jobs: Jobs = None,
 ) -> Queries:
     """Read judged queries from LETOR / SVMlight text.
 
@@ -191,13 +192,6 @@ def as_reading(
         raise RankwiseError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from error
     if kind not in (np.float32, np.float64):
         raise RankwiseError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    parallel.threads(n_jobs)  # refuses an invalid number of threads
-    refuse_unless_one_of(missing, "missing", get_args(Missing))
-    refuse_unless_one_of(unjudged, "unjudged", tuple(_UNJUDGED))
-    if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
-        raise RankwiseError(f"zero_based must be True, False or 'auto', got {zero_based!r}")
-    if n_features is not None:
-        n_features = as_whole(n_features, "n_features", 1, code.LARGEST_ID)
     if feature_names is not None:
         feature_names = as_names(feature_names, n_features) or ()
         n_features = len(feature_names) if n_features is None else n_features

@@ -11,9 +11,11 @@ import numpy as np
 
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.letor_rows import find_last_run
+from rankwise._parameters import Jobs, PositiveInt, validated
 from rankwise.errors import FileFormatError
 from rankwise.io.letor.problems import Reading, SourceLocation
 from rankwise.io.letor.read import (
+    FeatureCount,
     LetorTable,
     Unjudged,
     ZeroBased,
@@ -22,24 +24,25 @@ from rankwise.io.letor.read import (
     read_table,
 )
 from rankwise.io.sources import ByteStream, Text, open_stream
-from rankwise.queries.checks import Missing, as_whole, refuse_unless_one_of
+from rankwise.queries.checks import Missing
 from rankwise.queries.grouping import Grouping, parse_ids
 from rankwise.queries.queries import Queries
 
 Returning = Literal["error", "new"]
 
 
+@validated
 def iter_letor(
     path: Any,
     *,
-    rows: int = 100_000,
+    rows: PositiveInt = 100_000,
     dtype: Any = "float64",
     missing: Missing = "error",
     unjudged: Unjudged = "error",
     zero_based: ZeroBased = "auto",
-    n_features: int | None = None,
+    n_features: FeatureCount | None = None,
     feature_names: Sequence[str] | None = None,
-    n_jobs: int | None = None,
+    n_jobs: Jobs = None,
     returning: Returning = "error",
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[Queries]:
@@ -88,8 +91,6 @@ def iter_letor(
     >>> [block.names() for block in iter_letor(io.BytesIO(text), rows=1)]
     [['a'], ['b']]
     """
-    rows = as_whole(rows, "rows", 1)
-    refuse_unless_one_of(returning, "returning", ("error", "new"))
     how = as_reading(dtype, missing, unjudged, zero_based, n_features, feature_names, n_jobs, streaming=True)
     return _iterate(path, rows, how, None if returning == "new" else set(), on_read)
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._atomic_write import writing
 from rankwise._extras import require
 from rankwise._files import path_of
+from rankwise._parameters import validated
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
 from rankwise.errors import DataError, FileFormatError, RankwiseError
@@ -38,7 +39,7 @@ from rankwise.io.tables.rows import (
     whole_lists,
     without_unjudged,
 )
-from rankwise.queries.checks import Floats, Missing, as_scores, refuse_unjudged, refuse_unless_one_of
+from rankwise.queries.checks import Floats, Missing, as_scores, refuse_unjudged
 from rankwise.queries.grouping import as_ids
 from rankwise.queries.queries import Queries
 from rankwise.queries.stored import plain_ids
@@ -118,6 +119,7 @@ def from_frame(
     return as_queries(rows, columns.features, missing, weight)
 
 
+@validated
 def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | None = None) -> Any:
     """Make a table with one row per document, in input order.
 
@@ -140,7 +142,6 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
     """
     import narwhals as nw
 
-    refuse_unless_one_of(backend, "backend", ("pandas", "polars", "pyarrow"))
     require(backend)
     if not isinstance(queries, Queries):
         raise DataError(f"to_frame takes Queries, got {type(queries).__name__}")
