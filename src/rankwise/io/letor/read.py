@@ -23,7 +23,7 @@ from rankwise._kernels import parallel
 from rankwise._kernels.machine.compile_progress import announce_kernels
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.letor_rows import after_newline, count_rows, expected_ids, gather, read_rows
-from rankwise._parameters import Interval, Jobs, validated
+from rankwise._parameters import Check, Interval, Jobs, validated
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.io.letor.problems import Reading, SourceLocation, problem
 from rankwise.io.sources import (
@@ -45,6 +45,7 @@ from rankwise.queries.string_column import StringColumn, offsets
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 Unjudged = Literal["error", "drop", "zero"]
+FloatType = Annotated[Any, Check("'float64' or 'float32'", lambda value: _is_float_type(value))]
 FeatureCount = Annotated[int, Interval(1, code.LARGEST_ID, closed="both")]
 ZeroBased = bool | Literal["auto"]
 _UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
@@ -86,11 +87,18 @@ class LetorTable(NamedTuple):
     rules: code.LetorRules
 
 
+def _is_float_type(value: Any) -> bool:
+    try:
+        return np.dtype(value) in (np.float32, np.float64) and value is not None
+    except Exception:  # NumPy parses texts, and raises what its parser does
+        return False
+
+
 @validated
 def read_letor(
     path: Any,
     *,
-    dtype: Any = "float64",
+    dtype: FloatType = "float64",
     missing: Missing = "error",
     unjudged: Unjudged = "error",
     zero_based: ZeroBased = "auto",
@@ -186,12 +194,7 @@ def as_reading(
     streaming: bool = False,
 ) -> Reading:
     """Check the options of :func:`read_letor` and :func:`iter_letor`."""
-    try:
-        kind = np.dtype(dtype)
-    except Exception as error:  # NumPy parses texts, and raises what its parser does
-        raise RankwiseError(f"dtype must be 'float64' or 'float32', got {dtype!r}") from error
-    if kind not in (np.float32, np.float64):
-        raise RankwiseError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
+    kind = np.dtype(dtype)
     if feature_names is not None:
         feature_names = as_names(feature_names, n_features) or ()
         n_features = len(feature_names) if n_features is None else n_features

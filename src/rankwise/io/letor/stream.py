@@ -16,6 +16,7 @@ from rankwise.errors import FileFormatError
 from rankwise.io.letor.problems import Reading, SourceLocation
 from rankwise.io.letor.read import (
     FeatureCount,
+    FloatType,
     LetorTable,
     Unjudged,
     ZeroBased,
@@ -36,7 +37,7 @@ def iter_letor(
     path: Any,
     *,
     rows: PositiveInt = 100_000,
-    dtype: Any = "float64",
+    dtype: FloatType = "float64",
     missing: Missing = "error",
     unjudged: Unjudged = "error",
     zero_based: ZeroBased = "auto",
