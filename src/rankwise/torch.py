@@ -100,7 +100,7 @@ class RankingLoss(ShownAsFacts):
 
     def __init__(self, loss: Loss, reduction: Reduction = "mean", n_jobs: int | None = None) -> None:
         if not isinstance(loss, Loss):
-            raise RankwiseError(f"ranking_loss takes a loss such as rankwise.losses.ListNet(): found {loss!r:.60}")
+            raise RankwiseError(f"ranking_loss takes a loss such as rankwise.losses.ListNet(), got {loss!r:.60}")
         checks.refuse_unless_one_of(reduction, "reduction", _REDUCTIONS)
         self.loss, self.reduction, self.n_jobs = loss, reduction, n_jobs
         self._prepared: tuple[Vector, PreparedLists] | None = None
@@ -132,7 +132,7 @@ class RankingLoss(ShownAsFacts):
         """
         torch = require("torch")
         if not torch.is_tensor(scores) or scores.ndim != 1 or not scores.is_floating_point():
-            raise DataError(f"scores is a tensor of floating type, one number per document: found {_form(scores)}")
+            raise DataError(f"scores must be a floating-point tensor, one number per document, got {_form(scores)}")
         lists = self._lists(labels, offsets, len(scores))
         values = _function().apply(_on_cpu(scores, "scores").double(), lists, self.n_jobs)
         if self.reduction != "none" or weight is not None:
@@ -301,7 +301,7 @@ class QueryBatch(NamedTuple):
 class QueryDataset(ShownAsFacts):
     """Judged queries as a dataset of PyTorch: item number q is query q, several numbers are a batch.
 
-    Features are copied batch by batch, so that a mapped X stays in its file.
+    Features are copied batch by batch: a mapped X stays in its file.
 
     Parameters
     ----------
@@ -401,11 +401,11 @@ def _start(offsets: Any, n_documents: int) -> Rows:
     """Checked offsets as int64, in memory of their own."""
     found = np.asarray(_array(offsets, "offsets"))
     if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer) or not len(found):
-        raise DataError(f"offsets holds whole numbers, one per query and one more: found {_form(offsets)}")
+        raise DataError(f"offsets must hold integers, one per query and one more, got {_form(offsets)}")
     start = found.astype(np.int64)
     if start[0] != 0 or start[-1] != n_documents or (np.diff(start) < 0).any():
         raise DataError(
-            f"offsets begins with 0, never falls, and ends with the number of documents, {n_documents:,}: found "
+            f"offsets must begin with 0, never fall, and end with the number of documents, {n_documents:,}, got "
             f"{start[0]:,} to {start[-1]:,}" + (", with a fall" if (np.diff(start) < 0).any() else "")
         )
     return start

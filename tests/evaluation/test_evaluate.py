@@ -155,7 +155,7 @@ def test_a_result_can_be_sent_to_another_process():
         (([-1, *LABELS[1:]], SCORES), {"group": SIZES}, "y is -1 at row 0"),
         ((LABELS, SCORES, []), {"group": SIZES}, "at least one measure"),
         ((LABELS, SCORES, ["RR", "MRR"]), {"group": SIZES}, "named once"),
-        ((LABELS, SCORES), {"group": SIZES, "ties": "random"}, "ties is one of"),
+        ((LABELS, SCORES), {"group": SIZES, "ties": "random"}, "ties must be one of"),
         ((LABELS, SCORES), {"group": SIZES, "empty": "two"}, "empty must be one of"),
         ((LABELS, SCORES), {"group": SIZES, "weight": [1, 2]}, "weight holds one number (a|per) query"),
         ((Queries.from_arrays(np.zeros((6, 1)), group=SIZES), SCORES), {}, "carry no labels"),

@@ -45,13 +45,13 @@ def test_texts_objects_and_prints_agree(spelling, measure, printed, title):
         ("nDCG@ten", "spelled"),
         ("nDGC@10", "no measure is called 'nDGC'.*known: AP, Bpref, DCG"),
         ("nDCG(10)", "spelled"),
-        ("nDCG(dcg='log3')", "dcg is one of"),
+        ("nDCG(dcg='log3')", "dcg must be one of"),
         ("AP(relevance=2)", "AP has no parameter 'relevance'; it knows: rel"),
         ("nDCG@10@5", "spelled"),
         ("__import__('os')", "spelled|no measure"),
         ("", "spelled"),
         ("(" * 500, "spelled"),
-        (10, "a measure is a text"),
+        (10, "a measure must be a string"),
         ("Pairs@3", "takes no cut-off"),
         ("ERR(max_grade=-1)", "max_grade"),
         ("RBP(p=1.5)", "persistence"),
@@ -76,7 +76,7 @@ def test_a_gain_that_overflows_is_refused_with_another_one_offered():
     assert NDCG(gain="linear")([1, 2], [1330, 0]) == pytest.approx(1 / np.log2(3))
     with pytest.raises(MeasureError, match="label 3 is not in the table of gains"):
         NDCG(gain={0: 0, 1: 1})([1, 2], [3, 0])
-    with pytest.raises(MeasureError, match="ERR knows grades up to 4 and found label 5"):
+    with pytest.raises(MeasureError, match="ERR knows grades up to 4 but got label 5"):
         ERR()([1, 2], [5, 0])
 
 

@@ -223,7 +223,7 @@ def test_gains_and_discounts_whose_sums_overflow_are_refused(name):
     with pytest.raises(MeasureError, match="where sums overflow"):
         kind(discount=[1e200, 1.0])([1.0, 0.0], [500, 1])
     for discount in ([math.inf, 1.0], [math.nan], [1.0, math.nan], [-1.0]):
-        with pytest.raises(MeasureError, match="discounts begin above 0"):
+        with pytest.raises(MeasureError, match="discounts must begin above 0"):
             kind(discount=discount)
     assert math.isfinite(kind(gain="linear", discount=[1e5, 1.0])([1.0, 0.0], [1e290, 1]))
 

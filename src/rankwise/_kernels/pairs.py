@@ -2,7 +2,7 @@
 
 The products of the Laplacian (:func:`find_windows_on`, :func:`add_products_on`) are those of a squared hinge: rows i
 and j of a query are joined where level_i > level_j and 1 + s_j - s_i > 0. In the order of decreasing scores the rows
-joined to i, by their scores alone, are the first reach_i ones; both sweeps use nothing else, so that the matrix is
+joined to i, by their scores alone, are the first reach_i ones; both sweeps use nothing else, so the matrix is
 symmetric to the last pair. A Fenwick tree over the levels sums up the rows that have entered: O(m log m) for a query of
 m rows. :func:`exponential_potentials` sums the weights of pairs of the exponential loss, and :func:`count_pairs` counts
 pairs by their two grades.

@@ -495,4 +495,4 @@ def smoothed(measure: Measure, form: str = "sigmoid") -> SmoothedMeasure:
             continue
         if (loss := kind.smoothing(measure, form)) is not None:
             return loss
-    raise RankwiseError(f"nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed: found {measure!r}")
+    raise RankwiseError(f"only nDCG, nDCG@k, DCG@k, AP, P@k and RR can be smoothed, got {measure!r}")

@@ -87,7 +87,7 @@ class PropensityHinge(Loss):
     -----
     O(m log m). The inner sum is at least the number of documents ranked above d, ties counted against d, so phi bounds
     sum_d label_d (rank_d - 1). It is linear in the labels, except that queries whose labels are all equal count 0.
-    Labels are not bounded, so that no constant bounds the gradient: G1 = H1 = inf.
+    Labels are not bounded, so no constant bounds the gradient: G1 = H1 = inf.
 
     References
     ----------

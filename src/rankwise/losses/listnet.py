@@ -182,9 +182,9 @@ class ListNet(Loss):
 
     def __post_init__(self) -> None:
         if self.target not in ("labels", "gains"):
-            raise RankwiseError(f"target is 'labels' or 'gains': found {self.target!r}")
+            raise RankwiseError(f"target must be 'labels' or 'gains', got {self.target!r}")
         if self.form not in ("kl", "ce"):
-            raise RankwiseError(f"form is 'kl' or 'ce': found {self.form!r}")
+            raise RankwiseError(f"form must be 'kl' or 'ce', got {self.form!r}")
 
     def row_values(self, labels: Vector) -> Vector:
         """Labels or gains, whichever the target is the softmax of."""

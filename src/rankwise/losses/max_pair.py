@@ -85,7 +85,7 @@ class MaxPair(Loss):
 
     def __post_init__(self) -> None:
         if not is_number(self.margin) or not 0 < self.margin < np.inf:
-            raise RankwiseError(f"the margin is above 0: found {self.margin!r}")
+            raise RankwiseError(f"margin must be above 0, got {self.margin!r}")
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """The path through every query, and the labels."""

@@ -137,7 +137,7 @@ class PairLogistic(Loss):
 
     def __post_init__(self) -> None:
         if not isinstance(self.per_pair, (bool, np.bool_)):
-            raise RankwiseError(f"per_pair is True or False: found {self.per_pair!r:.60}")
+            raise RankwiseError(f"per_pair must be True or False, got {self.per_pair!r:.60}")
 
     def params(self) -> tuple[float, ...]:
         """Whether the sum is divided by the number of pairs."""

@@ -208,7 +208,7 @@ class PairHinge(Loss):
     def __post_init__(self) -> None:
         if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.squared, self.per_pair)):
             raise RankwiseError(
-                f"squared and per_pair are True or False: found {self.squared!r:.60} and {self.per_pair!r:.60}"
+                f"squared and per_pair must be True or False, got {self.squared!r:.60} and {self.per_pair!r:.60}"
             )
 
     def params(self) -> tuple[float, ...]:

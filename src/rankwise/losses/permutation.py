@@ -92,7 +92,7 @@ def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, ma
     s, y, _ = checked(scores, labels, None)
     at = np.asarray(order)
     if not np.array_equal(np.sort(at), np.arange(len(s))):
-        raise RankwiseError(f"an order names each of {len(s)} documents once, from 0 on: found {at.tolist()}")
+        raise RankwiseError(f"an order must name each of {len(s)} documents once, counted from 0, got {at.tolist()}")
     _one_of("map", map, MAPS)
     return float(_position_weights(y[at] > 0, map) @ s[at])
 
@@ -291,7 +291,7 @@ def _nothing_to_rank(measure: Measure, labels: Vector) -> bool:
 
 def _one_of(what: str, found: str, known: tuple[str, ...]) -> None:
     if found not in known:
-        raise RankwiseError(f"{what} is one of {', '.join(map(repr, known))}: found {found!r}")
+        raise RankwiseError(f"{what} must be one of {', '.join(map(repr, known))}, got {found!r}")
 
 
 # ------------------------------------------------------------------------------------------------ permutation oracles
@@ -308,7 +308,7 @@ def checked(scores: ArrayLike, labels: ArrayLike, k: int | None) -> tuple[Vector
         place = int(np.argmin(np.isfinite(s)))
         raise RankwiseError(f"scores is {s[place]} at row {place:,}: an order is scored with finite scores")
     if k is not None and k < 1:
-        raise RankwiseError(f"a cut-off is a whole number from 1 on: found {k!r}")
+        raise RankwiseError(f"the cut-off must be an integer of at least 1, got {k!r}")
     return s, y, len(y) if k is None else min(int(k), len(y))
 
 

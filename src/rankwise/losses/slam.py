@@ -278,11 +278,13 @@ class SLAM(Loss):
 
     def __post_init__(self) -> None:
         if self.weights not in RULES:
-            raise RankwiseError(f"weights is one of {', '.join(map(repr, RULES))}: found {self.weights!r}")
+            raise RankwiseError(f"weights must be one of {', '.join(map(repr, RULES))}, got {self.weights!r}")
         if self.k is not None and (not is_whole(self.k) or self.weights == "ndcg_000" or self.is_ap):
-            raise RankwiseError(f"a cut-off of 1 or more goes with the ndcg_tight and ndcg_003 weights: found {self!r}")
+            raise RankwiseError(
+                f"the weights ndcg_tight and ndcg_003, and only these, take a cut-off of at least 1, got {self!r}"
+            )
         if not is_number(self.margin) or not 0 <= self.margin < np.inf:
-            raise RankwiseError(f"the margin is 0 or more: found {self.margin!r}")
+            raise RankwiseError(f"margin must be at least 0, got {self.margin!r}")
         refuse_unless_level(self.rel)
         settle_gains(self)
 
@@ -376,7 +378,7 @@ class SLAM(Loss):
         if loss is None or loss.at_margin(1.0).upper_bounds != measure:
             rule = "" if weights is None else f" with the weights {weights!r}"
             raise RankwiseError(
-                f"SLAM bounds nDCG, nDCG@k and AP, each with weights of its own: found {measure!r}{rule}; "
+                f"SLAM bounds nDCG, nDCG@k and AP, each with weights of its own, got {measure!r}{rule}; "
                 "MaxPairPerceptron takes any measure"
             )
         return loss

@@ -192,9 +192,9 @@ class SmoothAP(SmoothedMeasure):
 
     def __post_init__(self) -> None:
         if self.form not in ("sigmoid", "indicator"):
-            raise RankwiseError(f"form is 'sigmoid' or 'indicator': found {self.form!r}")
+            raise RankwiseError(f"form must be 'sigmoid' or 'indicator', got {self.form!r}")
         if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
-            raise RankwiseError(f"sigma is above 0: found {self.sigma!r}")
+            raise RankwiseError(f"sigma must be above 0, got {self.sigma!r}")
         refuse_unless_level(self.rel)
 
     @property

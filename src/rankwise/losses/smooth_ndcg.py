@@ -171,7 +171,7 @@ class SmoothMeasure(SmoothedMeasure):
 
     def __post_init__(self) -> None:
         if not is_number(self.sigma) or not _LEAST_SIGMA <= self.sigma < np.inf:
-            raise RankwiseError(f"sigma is a finite number of at least {_LEAST_SIGMA:.4g}: found {self.sigma!r}")
+            raise RankwiseError(f"sigma must be a finite number of at least {_LEAST_SIGMA:.4g}, got {self.sigma!r}")
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
@@ -240,7 +240,7 @@ class SmoothNDCG(SmoothMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
+            raise RankwiseError(f"the cut-off must be at least 1, got {self.k!r}")
         settle_gains(self)
 
     @classmethod
@@ -334,7 +334,7 @@ class SmoothPrecision(SmoothMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_whole(self.k):
-            raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r}")
+            raise RankwiseError(f"the cut-off must be at least 1, got {self.k!r}")
         refuse_unless_level(self.rel)
 
     @classmethod

@@ -113,7 +113,7 @@ def _look_ahead(above, table, cut, ahead):
 def _sensitivities(above, ahead, cut, chance, stepped, out):
     """Derivative of ``ahead[0, 0]`` in the probability of each other, from the rank distribution before it is drawn.
 
-    The distribution is kept behind a 0, so that the first rank needs no case of its own.
+    The distribution is kept behind a 0: the first rank needs no case of its own.
     """
     chance[:] = 0.0
     stepped[:] = 0.0
@@ -226,7 +226,7 @@ class SoftRankNDCG(SmoothedMeasure):
 
     def __post_init__(self) -> None:
         if self.noise not in ("sigmoid", "gaussian"):
-            raise RankwiseError(f"noise is 'sigmoid' or 'gaussian': found {self.noise!r}")
+            raise RankwiseError(f"noise must be 'sigmoid' or 'gaussian', got {self.noise!r}")
         _check_sigma(self.sigma)
         settle_gains(self)
 
@@ -324,7 +324,7 @@ class SoftRank(SmoothedMeasure):
     most 1 / (2 sqrt(pi) sigma), and d the drop of D_k from the rank without j to the next. So
     G1 <= (m / sum D_k) (m-1) max d / (sqrt(pi) sigma). For "log2" without a cut-off and N = m - 1 >= 2 also
     G1 <= 4 a sqrt(log N) / sigma, a = log2(3) - 1. Proof: sqrt(2) sigma c <= sqrt(2 log N) (P + 1/N), as in
-    :class:`SoftRankNDCG`, and p (D(p) - D(p+1)) <= a D(p+1), so that every E[d] <= a E[D(rank)], and
+    :class:`SoftRankNDCG`, and p (D(p) - D(p+1)) <= a D(p+1), so every E[d] <= a E[D(rank)], and
     sum_j P_ij E[d_ij] = E[(rank - 1) (D(rank - 1) - D(rank))] <= a E[D(rank)]; then A <= 1.
 
     References
@@ -351,7 +351,7 @@ class SoftRank(SmoothedMeasure):
     def __post_init__(self) -> None:
         _check_sigma(self.sigma)
         if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"a cut-off is a whole number from 1 on: found {self.k!r}")
+            raise RankwiseError(f"the cut-off must be an integer of at least 1, got {self.k!r}")
         settle_gains(self)
 
     @property
@@ -405,4 +405,4 @@ class SoftRank(SmoothedMeasure):
 
 def _check_sigma(sigma: float) -> None:
     if not is_number(sigma) or not 0 < sigma < np.inf:
-        raise RankwiseError(f"sigma is above 0: found {sigma!r}")
+        raise RankwiseError(f"sigma must be above 0, got {sigma!r}")

@@ -1,6 +1,6 @@
 """StochasticNDCG: logistic pairs weighted by what a swap under perturbed scores changes in NDCG@k.
 
-The noise is a hash of the seed, the iteration, the draw and the place of the document in the set, so that it depends
+The noise is a hash of the seed, the iteration, the draw and the place of the document in the set. It depends
 neither on threads nor on chunks. :meth:`StochasticNDCG.prepare` leaves those places in the slot of the labels: gains
 tell all that the kernels need of a label.
 """
@@ -214,14 +214,14 @@ class StochasticNDCG(Loss):
 
     def __post_init__(self) -> None:
         if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"a cut-off is 1 or more: found {self.k!r:.60}")
+            raise RankwiseError(f"the cut-off must be at least 1, got {self.k!r:.60}")
         if not is_number(self.beta) or not 0 <= self.beta < np.inf:
-            raise RankwiseError(f"beta is a finite number, 0 or more: found {self.beta!r:.60}")
+            raise RankwiseError(f"beta must be a finite number of at least 0, got {self.beta!r:.60}")
         if not is_whole(self.draws):
-            raise RankwiseError(f"draws is 1 or more: found {self.draws!r:.60}")
+            raise RankwiseError(f"draws must be at least 1, got {self.draws!r:.60}")
         for name in ("random_state", "iteration"):
             if not is_whole(getattr(self, name), 0) or getattr(self, name) >= _LARGEST:
-                raise RankwiseError(f"{name} is a whole number from 0 to 2^53 - 1: found {getattr(self, name)!r:.60}")
+                raise RankwiseError(f"{name} must be an integer from 0 to 2^53 - 1, got {getattr(self, name)!r:.60}")
         settle_gains(self)
 
     @property

@@ -156,7 +156,7 @@ class SVMMapHinge(Loss):
 
     def __post_init__(self) -> None:
         if self.search not in ("divide", "scan"):
-            raise RankwiseError(f"search is 'divide' or 'scan': found {self.search!r}")
+            raise RankwiseError(f"search must be 'divide' or 'scan', got {self.search!r}")
         refuse_unless_level(self.rel)
 
     def row_values(self, labels: Vector) -> Vector:

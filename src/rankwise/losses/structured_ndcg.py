@@ -240,10 +240,11 @@ class NDCGHinge(Loss):
 
     def __post_init__(self) -> None:
         if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"a cut-off is a whole number from 1 on: found {self.k!r}")
+            raise RankwiseError(f"the cut-off must be an integer of at least 1, got {self.k!r}")
         if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.symmetric, self.normalised)):
             raise RankwiseError(
-                f"symmetric and normalised are True or False: found {self.symmetric!r:.60} and {self.normalised!r:.60}"
+                "symmetric and normalised must be True or False, "
+                f"got {self.symmetric!r:.60} and {self.normalised!r:.60}"
             )
         settle_gains(self)
 

@@ -60,7 +60,7 @@ class Measure(ShownAsFacts):
     at_most_one : bool
         Whether 1 is the value of a perfect ranking, and no value is larger.
     binary : bool
-        Whether documents are only relevant or not, so that row values are 0 and 1.
+        Whether documents are only relevant or not, so row values are 0 and 1.
     depends_on_labels : bool
         Whether labels decide the value. No ranker can be trained for a measure where they do not.
     kernel : compiled function
@@ -91,9 +91,9 @@ class Measure(ShownAsFacts):
         if self.cutoff is None:
             return
         if not self.takes_cutoff:
-            raise MeasureError(f"{self.name} looks at the whole list and takes no cut-off: found @{self.cutoff}")
+            raise MeasureError(f"{self.name} looks at the whole list and takes no cut-off, got @{self.cutoff}")
         if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1:
-            raise MeasureError(f"a cut-off is a whole number from 1 on: found {self.cutoff!r}")
+            raise MeasureError(f"the cut-off must be an integer of at least 1, got {self.cutoff!r}")
         object.__setattr__(self, "cutoff", int(self.cutoff))
 
     def __matmul__(self, cutoff: int) -> Self:
@@ -289,7 +289,7 @@ class BinaryMeasure(Measure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not checks.is_number(self.rel) or not 0 < self.rel < np.inf:
-            raise MeasureError(f"rel is the smallest label that counts as relevant, above 0: found {self.rel!r}")
+            raise MeasureError(f"rel, the smallest label that counts as relevant, must be above 0, got {self.rel!r}")
 
     def row_values(self, labels: Vector) -> Vector:
         """1 for relevant documents, 0 for others."""
@@ -372,7 +372,7 @@ def parse(
     if type(spelling).__module__.partition(".")[0] == "ir_measures":
         return _from_ir_measures(spelling)
     if not isinstance(spelling, str):
-        raise MeasureError(f"a measure is a text such as 'nDCG@10' or a measure object: found {spelling!r}")
+        raise MeasureError(f"a measure must be a string such as 'nDCG@10' or a measure object, got {spelling!r}")
     return _parse_text(spelling) if defaults is None and rel is None else _parse_with(spelling, defaults or {}, rel)
 
 
@@ -398,7 +398,7 @@ def _read(spelling: str) -> tuple[str, Mapping[str, Any], int | None]:
     if found := _TREC_EVAL.fullmatch(spelling):
         name, own = TREC_EVAL_NAMES[found[1] or found[3]]
         return name, own, int(found[2]) if found[2] else None
-    problem = MeasureError(f"a measure is spelled name(parameter=value,...)@cutoff: found {spelling!r}")
+    problem = MeasureError(f"a measure must be spelled name(parameter=value,...)@cutoff, got {spelling!r}")
     try:
         node = ast.parse(spelling.strip(), mode="eval").body
         cutoff = None

@@ -83,9 +83,9 @@ class AP(BinaryMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.norm not in ("total", "cutoff"):
-            raise MeasureError(f"norm is 'total' or 'cutoff': found {self.norm!r}")
+            raise MeasureError(f"norm must be 'total' or 'cutoff', got {self.norm!r}")
         if not isinstance(self.blocks, (bool, np.bool_)):
-            raise MeasureError(f"blocks is True or False: found {self.blocks!r:.60}")
+            raise MeasureError(f"blocks must be True or False, got {self.blocks!r:.60}")
 
     def params(self) -> tuple[float, ...]:
         """The norm and the treatment of blocks, as 0 and 1."""

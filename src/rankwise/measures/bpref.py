@@ -51,7 +51,7 @@ class Bpref(BinaryMeasure):
     """Binary preference: bpref = (1/r) sum over retrieved relevant documents of 1 - min(n, r) / min(N, r).
 
     r documents are relevant, N were judged not to be, and n of these are above the document. Unjudged documents do not
-    count at all, so that the measure changes little as judgements are taken away.
+    count at all, so the measure changes little as judgments are taken away.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ def measure_candidates(
     """As :func:`measure_lists_by_ties` for several vectors of scores; candidates x modes x measures x queries."""
     for ties in modes:
         if not isinstance(ties, str) or ties not in TIES:
-            raise RankwiseError(f"ties is one of {', '.join(map(repr, TIES))}: found {ties!r}")
+            raise RankwiseError(f"ties must be one of {', '.join(map(repr, TIES))}, got {ties!r}")
     start = lists.start
     prepared = [
         one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start, lists.judged)
@@ -170,7 +170,7 @@ def measure_candidates(
 def fill_empty(values: NDArray[np.float64], empty: Empty) -> NDArray[np.float64]:
     """Replace NaN, the value of queries on which a measure is 0/0, by the stated value; "skip" leaves NaN."""
     if not isinstance(empty, str) or empty not in EMPTY:
-        raise RankwiseError(f"empty is one of {', '.join(map(repr, EMPTY))}: found {empty!r}")
+        raise RankwiseError(f"empty must be one of {', '.join(map(repr, EMPTY))}, got {empty!r}")
     return np.where(np.isnan(values), EMPTY[empty], values)
 
 

@@ -71,7 +71,7 @@ class Convention:
         measure = self._read(spelling, rel)
         if self.cut.get(measure.name, measure.cutoff is not None) != (measure.cutoff is not None):
             form = "with a cut-off only" if self.cut[measure.name] else "of whole lists only"
-            raise MeasureError(f"{self.name} has {measure.name} {form}: found {spelling}")
+            raise MeasureError(f"{self.name} has {measure.name} {form}, got {spelling}")
         return measure
 
     def _read(self, spelling: Any, rel: float | None) -> Measure:
@@ -105,13 +105,13 @@ class Convention:
 
 def _whole(measure: Measure, labels: Vector) -> str | None:
     strange = labels[labels != np.floor(labels)]
-    return f"labels are whole numbers, found {strange[0]:g}" if len(strange) else None
+    return f"labels must be integers, got {strange[0]:g}" if len(strange) else None
 
 
 def _grades_to(highest: int) -> Callable[[Measure, Vector], str | None]:
     def check(measure: Measure, labels: Vector) -> str | None:
         if labels.max(initial=0) > highest and getattr(measure, "gain", None) == "exp2":
-            return f"labels go up to {highest}, found {labels.max():g}"
+            return f"labels must be at most {highest}, got {labels.max():g}"
         return _whole(measure, labels)
 
     return check
@@ -120,7 +120,7 @@ def _grades_to(highest: int) -> Callable[[Measure, Vector], str | None]:
 def _xgboost_labels(measure: Measure, labels: Vector) -> str | None:
     if measure.name in ("AP", "P"):
         strange = labels[(labels != 0) & (labels != 1)]
-        return f"{measure.name} takes labels 0 and 1 only, found {strange[0]:g}" if len(strange) else None
+        return f"{measure.name} takes labels 0 and 1 only, got {strange[0]:g}" if len(strange) else None
     return _grades_to(31)(measure, labels)
 
 
@@ -242,10 +242,10 @@ def settle(
         [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
     )
     if not wanted:
-        raise RankwiseError("measures names at least one measure: found none")
+        raise RankwiseError("measures must name at least one measure, got none")
     tool = None if like is None else convention(like)
     parsed = [parse(spelling, rel=rel) if tool is None else tool.parse(spelling, rel) for spelling in wanted]
     titles = [measure.title if tool is None else tool.title(measure) for measure in parsed]
     if len(set(titles)) != len(titles):
-        raise RankwiseError(f"every measure is named once: found {', '.join(titles)}")
+        raise RankwiseError(f"measures must differ, got {', '.join(titles)}")
     return tool, parsed, titles

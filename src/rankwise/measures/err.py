@@ -130,14 +130,14 @@ class ERR(Measure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_number(self.max_grade) or not 0 < self.max_grade <= 1000:
-            raise MeasureError(f"max_grade is above 0 and at most 1000: found {self.max_grade!r}")
+            raise MeasureError(f"max_grade must be above 0 and at most 1000, got {self.max_grade!r}")
 
     def row_values(self, labels: Vector) -> Vector:
         """The probabilities that the reader stops: (2^l - 1) / 2^max_grade."""
         largest = labels.max(initial=0.0)
         if largest > self.max_grade:
             raise MeasureError(
-                f"ERR knows grades up to {self.max_grade:g} and found label {largest:g}: "
+                f"ERR knows grades up to {self.max_grade:g} but got label {largest:g}: "
                 f"write ERR(max_grade={largest:g}), or map the labels"
             )
         return np.asarray(exp2_less_1(labels) / 2.0**self.max_grade)

@@ -58,7 +58,7 @@ def as_gain(gain: Any) -> "str | Table":
     """
     if isinstance(gain, str):
         if gain not in ("exp2", "linear"):
-            raise MeasureError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r}")
+            raise MeasureError(f"gain must be 'exp2', 'linear' or a table of gains by label, got {gain!r}")
         return gain
     try:
         if isinstance(gain, Mapping):
@@ -69,10 +69,10 @@ def as_gain(gain: Any) -> "str | Table":
             pairs = dict(gain).items()
         table = tuple(sorted((float(label), float(value)) for label, value in pairs))
     except (TypeError, ValueError, OverflowError) as error:
-        raise MeasureError(f"gain is 'exp2', 'linear' or a table of gains by label: found {gain!r:.60}") from error
+        raise MeasureError(f"gain must be 'exp2', 'linear' or a table of gains by label, got {gain!r:.60}") from error
     values = [value for _, value in table]
     if not table or min(values) < 0 or not max(values) < LARGEST_GAIN or values != sorted(values):
-        raise MeasureError(f"a table of gains is not negative and grows with the label: found {dict(table)}")
+        raise MeasureError(f"a table of gains must be nonnegative and grow with the label, got {dict(table)}")
     return table
 
 
@@ -121,7 +121,7 @@ def gains(labels: Vector, gain: "str | Table") -> Vector:
         largest = labels.max(initial=0.0)
         if gain == "linear":
             if largest > LARGEST_GAIN:
-                raise MeasureError(f"the linear gain takes labels up to {LARGEST_GAIN:g}: found {largest:g}")
+                raise MeasureError(f"the linear gain takes labels up to {LARGEST_GAIN:g}, got {largest:g}")
             return labels
         if largest > np.log2(LARGEST_GAIN):
             raise MeasureError(
@@ -130,7 +130,7 @@ def gains(labels: Vector, gain: "str | Table") -> Vector:
             )
         if largest > LARGEST_USUAL_LABEL:
             warn(
-                f"the gain 2^label - 1 is {2.0**largest:.2g} at label {largest:g}, so that the largest labels decide "
+                f"the gain 2^label - 1 is {2.0**largest:.2g} at label {largest:g}, so the largest labels decide "
                 "alone: labels that are no grades need the linear gain, nDCG(dcg='log2'), or a table of gains"
             )
         if largest < len(_OF_GRADES):
@@ -166,15 +166,17 @@ def as_discount(discount: Any) -> "str | tuple[float, ...]":
     """
     if isinstance(discount, str):
         if discount not in ("log2", "letor"):
-            raise MeasureError(f"discount is 'log2', 'letor' or the values by position: found {discount!r}")
+            raise MeasureError(f"discount must be 'log2', 'letor' or the values by position, got {discount!r}")
         return discount
     try:
         values = tuple(float(value) for value in discount)
     except (TypeError, ValueError, OverflowError) as error:
-        raise MeasureError(f"discount is 'log2', 'letor' or the values by position: found {discount!r:.60}") from error
+        raise MeasureError(
+            f"discount must be 'log2', 'letor' or the values by position, got {discount!r:.60}"
+        ) from error
     finite = all(0 <= value <= LARGEST_GAIN for value in values)  # neither NaN nor infinite
     if not values or not finite or values[0] <= 0 or list(values) != sorted(values, reverse=True):
-        raise MeasureError(f"discounts begin above 0, are finite, not negative and never grow: found {values}")
+        raise MeasureError(f"discounts must begin above 0, be finite and nonnegative and never grow, got {values}")
     return values
 
 
@@ -327,11 +329,11 @@ class _Discounted(Measure):
         given.setdefault("dcg", "log2" if "gains" in given else _DEFAULT_DCG)
         dcg = given.pop("dcg")
         if dcg not in _DCG:
-            raise MeasureError(f"dcg is one of {', '.join(map(repr, _DCG))}: found {dcg!r}")
+            raise MeasureError(f"dcg must be one of {', '.join(map(repr, _DCG))}, got {dcg!r}")
         gain, discount = _DCG[dcg]
         if "gains" in given:
             if gain != "linear":
-                raise MeasureError(f"gains= replaces the gain, so dcg is 'log2' or 'letor' beside it: found {dcg!r}")
+                raise MeasureError(f"gains= replaces the gain, so dcg must be 'log2' or 'letor' beside it, got {dcg!r}")
             gain = given.pop("gains")
         return super().from_spelling(cutoff, {"gain": gain, "discount": discount, **given})
 
@@ -410,7 +412,7 @@ class NDCG(_Discounted):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.short not in ("allow", "zero"):
-            raise MeasureError(f"short is 'allow' or 'zero': found {self.short!r}")
+            raise MeasureError(f"short must be 'allow' or 'zero', got {self.short!r}")
 
     def params(self) -> tuple[float, ...]:
         """Whether a list shorter than the cut-off counts 0."""

@@ -110,7 +110,7 @@ class P(BinaryMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.short not in ("k", "list"):
-            raise MeasureError(f"short is 'k' or 'list': found {self.short!r}")
+            raise MeasureError(f"short must be 'k' or 'list', got {self.short!r}")
 
     def params(self) -> tuple[float, ...]:
         """Whether a list shorter than k is divided by its own length."""

@@ -67,7 +67,7 @@ class RBP(BinaryMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not is_number(self.p) or not 0 < self.p < 1:
-            raise MeasureError(f"the persistence p is between 0 and 1: found {self.p!r}")
+            raise MeasureError(f"the persistence p must be between 0 and 1, got {self.p!r}")
 
     def params(self) -> tuple[float, ...]:
         """The persistence."""

@@ -86,12 +86,12 @@ class KernelStream(ShownAsFacts):
             object.__setattr__(self, name, as_whole(getattr(self, name), name, least))
         fewest, most = as_range(self.documents, "documents")
         if not 1 <= fewest <= most:
-            raise RankwiseError(f"a query has 1 document or more: found documents={self.documents}")
+            raise RankwiseError(f"documents must be at least 1, got documents={self.documents}")
         for name in ("gamma", "margin"):
             if not is_number(getattr(self, name)) or not 0 < getattr(self, name) < math.inf:
-                raise RankwiseError(f"{name} is a number above 0: found {getattr(self, name)!r:.60}")
+                raise RankwiseError(f"{name} must be a number above 0, got {getattr(self, name)!r:.60}")
         if not is_number(self.angle) or not math.isfinite(self.angle):
-            raise RankwiseError(f"angle is a finite number: found {self.angle!r:.60}")
+            raise RankwiseError(f"angle must be a finite number, got {self.angle!r:.60}")
         if self._kept(self._sample_scores).mean() < _FEWEST:
             raise RankwiseError(
                 f"margin={self.margin:g} leaves no room for {self.grades} grades: the scores of the comparator reach "
@@ -121,7 +121,7 @@ class KernelStream(ShownAsFacts):
             The queries from round ``first`` on.
         """
         if not 0 <= first <= self.n_queries:
-            raise RankwiseError(f"first is a round of this stream, 0 to {self.n_queries:,}: found {first}")
+            raise RankwiseError(f"first must be a round of this stream, 0 to {self.n_queries:,}, got {first}")
         return self._blocks(first)
 
     def _blocks(self, first: int) -> Iterator[Queries]:

@@ -97,7 +97,7 @@ class Stream(ShownAsFacts):
             object.__setattr__(self, name, as_whole(getattr(self, name), name, least=-(2**63)))
         for name in ("margin", "radius", "noise", "angle"):
             if not is_number(getattr(self, name)):
-                raise RankwiseError(f"{name} is a number: found {getattr(self, name)!r:.60}")
+                raise RankwiseError(f"{name} must be a number, got {getattr(self, name)!r:.60}")
         fewest, most = as_range(self.documents, "documents")
         if self.n_queries < 1 or self.features < 1 or not 1 <= fewest <= most:
             raise RankwiseError(
@@ -106,13 +106,13 @@ class Stream(ShownAsFacts):
             )
         if self.grades < 2 or self.seed < 0:
             raise RankwiseError(
-                f"a stream has 2 grades or more and a seed of 0 or more: found grades={self.grades}, seed={self.seed}"
+                f"grades must be at least 2 and seed at least 0, got grades={self.grades}, seed={self.seed}"
             )
         # the radius is squared below
         if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
                 "the radius is above 0 and below 1e150, and the margin between 0 and 2 radius / (grades - 1), or "
-                f"the grades do not fit: found radius={self.radius}, margin={self.margin}, grades={self.grades}"
+                f"the grades do not fit, got radius={self.radius}, margin={self.margin}, grades={self.grades}"
             )
         if not 0 <= self.noise <= 1 or self.flip not in get_args(Flip):
             raise RankwiseError(
@@ -150,7 +150,7 @@ class Stream(ShownAsFacts):
             The queries from round ``first`` on.
         """
         if not 0 <= first <= self.n_queries:
-            raise RankwiseError(f"first is a round of this stream, 0 to {self.n_queries:,}: found {first}")
+            raise RankwiseError(f"first must be a round of this stream, 0 to {self.n_queries:,}, got {first}")
         return self._blocks(first)
 
     def _blocks(self, first: int) -> Iterator[Queries]:

@@ -1,7 +1,7 @@
 """Where the compiled code of this process came from: the cache on the disk, or the compiler.
 
 The caches of kernels report here what they load and what has to be compiled. ``rankwise doctor`` prints the record, and
-listeners show a user who waits what is being compiled. numba compiles under one lock, so that compilations are nested
+listeners show a user who waits what is being compiled. numba compiles under one lock, so compilations are nested
 but never interleaved; a kernel that is compiled because another one calls it is reported as well.
 """
 

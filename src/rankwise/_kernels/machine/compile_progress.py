@@ -3,7 +3,7 @@
 The first use of a kernel on a machine compiles it, and a first fit may need dozens. Once the compiler has run for a
 second in a process, one line on the terminal shows the kernel and how many there are, and vanishes when the compiler is
 done; where a progress bar is shown, it says so in that bar. ``logging`` gets one line per process, at level INFO of the
-logger ``rankwise``, so that nothing is printed where neither a terminal nor a log asks for it. A process that finds its
+logger ``rankwise``. Nothing is printed where neither a terminal nor a log asks for it. A process that finds its
 kernels compiled does none of this.
 
 The number of kernels is known beforehand: public functions say what they are about to run

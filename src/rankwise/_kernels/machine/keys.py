@@ -3,7 +3,7 @@
 The compiled form of a function is decided by its bytecode, its constants and default arguments, and by the globals that
 it names: numbers and arrays are compiled in, other kernels are compiled with it, and so on through everything that they
 name. :func:`kernel_digest` hashes exactly that. Docstrings, comments, line numbers and the rest of the file do not
-enter, so that only an edit that can change the code discards it, wherever the edit is.
+enter: only an edit that can change the code discards it, wherever the edit is.
 
 Globals are taken as constants, as numba takes them. Objects that are not understood are represented by the file of the
 function that names them: any edit of that file then counts.

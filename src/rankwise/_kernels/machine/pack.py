@@ -12,7 +12,7 @@ The header says under which conditions the code is right (:func:`conditions`), w
 and for every kernel and signature where its blob lies, with its digest. A pack is used only if all conditions hold. A
 kernel is used only if its name, which includes the digest of everything that it is compiled from
 (:mod:`.keys`), and its types are found, and the digest of the blob is right. Otherwise the kernel is
-looked for in the user's cache, or compiled, so that no pack can change a result or break a call.
+looked for in the user's cache, or compiled: no pack can change a result or break a call.
 
 Blobs are read by ``pickle``, which executes what they contain. A pack is therefore read from the folder of the
 installed package alone, which is as trusted as the code in it, and never from a place that a user or the environment

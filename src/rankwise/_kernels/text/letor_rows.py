@@ -1,6 +1,6 @@
 """LETOR text to arrays: ``label qid:id feature:value ... # comment``, a range of whole lines at a time.
 
-Ranges are independent of each other, so that threads can share a file; every range writes its own rows of the final
+Ranges are independent of each other, so threads can share a file; every range writes its own rows of the final
 arrays. A range notes what it cannot decide alone: ids beyond the expected width, values that need Python's ``float``,
 the first byte that cannot be read and why.
 

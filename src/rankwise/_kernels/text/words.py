@@ -1,6 +1,6 @@
 """Text by the machine word: eight bytes are examined in one step.
 
-Byte 0 of the text is the lowest byte of the word on every machine, so that "how many digits lead" is a count of
+Byte 0 of the text is the lowest byte of the word on every machine, so "how many digits lead" is a count of
 trailing zero bits. None of these functions checks a bound: the caller keeps ``place + 8 <= len(text)``.
 """
 

@@ -77,15 +77,14 @@ class OnlineConfig:
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
-                raise RankwiseError(f"{name} is one of {', '.join(map(repr, known))}: found {getattr(self, name)!r}")
+                raise RankwiseError(f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}")
         if not isinstance(self.eta, numbers.Real) or not 0 < self.eta < math.inf:
-            raise RankwiseError(f"eta, the size of a step, is a number above 0: found {self.eta!r}")
+            raise RankwiseError(f"eta, the size of a step, must be a number above 0, got {self.eta!r}")
         object.__setattr__(self, "eta", float(self.eta))  # compiled code takes no whole number beyond 64 bits
         max_norm = self.max_norm if isinstance(self.max_norm, numbers.Real) else 0.0
         if (self.projection == "none") != (max_norm == math.inf) or not max_norm > 0:
             raise RankwiseError(
-                f"a projection goes onto a ball of a radius above 0: found projection={self.projection!r} and "
-                f"radius {self.max_norm!r}"
+                f"a projection needs a radius above 0, got projection={self.projection!r} and radius {self.max_norm!r}"
             )
 
     def as_numbers(self) -> Vector:

@@ -314,7 +314,7 @@ class Ledger:
             return best.value, best.norm
         vector = np.asarray(u, dtype=np.float64)
         if vector.shape != (n_features,) or not np.isfinite(vector).all():
-            raise RankwiseError(f"a comparator has one finite weight a feature, {n_features}: found {u!r:.60}")
+            raise RankwiseError(f"a comparator must have one finite weight per feature, {n_features}, got {u!r:.60}")
         return total(vector)[0], float(np.linalg.norm(vector))
 
     def _constant(self) -> float:
@@ -565,15 +565,17 @@ def best_comparator(
     """
     if not (0 <= c < np.inf and tol > 0 and max_calls >= 1):
         raise RankwiseError(
-            "a comparator is sought with c of 0 or more, tol above 0 and at least 1 call: "
-            f"found c={c!r}, tol={tol!r}, max_calls={max_calls!r}"
+            "the search for a comparator needs c of at least 0, tol above 0 and at least 1 call, "
+            f"got c={c!r}, tol={tol!r}, max_calls={max_calls!r}"
         )
     u, norm, calls = np.zeros(dimensions), 0.0, 1
     value, slope = oracle(u)
     value = float(value)
     bound, proved = larger_root(value, norm, c), _least_bound(value, slope, c)
     if c == 0 and proved < bound:
-        raise RankwiseError("a comparator is sought with c above 0 unless the loss is the same everywhere: found c=0")
+        raise RankwiseError(
+            "the search for a comparator needs c above 0 unless the loss is the same everywhere, got c=0"
+        )
     if value >= 0 and bound - proved <= tol * bound:  # no u is better than 0
         return Comparator(u, norm, value, bound, min(proved, bound), True, calls)
     bundle = Bundle(oracle, dimensions, floor=0.0)
