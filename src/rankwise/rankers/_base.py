@@ -80,7 +80,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
     runs_on_parts : bool
         Whether ``fit`` takes :class:`~rankwise.Parts`, because all that it computes are passes over them.
     scores_by_query : bool
-        Whether a score depends on the other documents of the query, so that ``predict`` needs the grouping.
+        Whether a score depends on the other documents of the query, so ``predict`` needs the grouping.
     before : mapping of str to object
         Values of newer parameters for files without them, under which the ranker works as before.
     n_features_in_ : int
@@ -156,7 +156,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             memory. A click log with propensities is for rankers whose objective is linear in the labels; others raise
             an error.
         y : array of shape (n_documents,), default=None
-            Labels, if X is an array. Those of :func:`rankwise.sklearn.labels` carry the grouping, so that neither
+            Labels, if X is an array. Those of :func:`rankwise.sklearn.labels` carry the grouping, so neither
             ``group`` nor ``qid`` is needed.
         group : array of int, default=None
             Sizes of consecutive queries.

@@ -220,7 +220,7 @@ def apply_builder(
         If it is neither a raw table nor one of features, or lacks the grouping that features need.
     """
     builder = ranker.record_.builder
-    if builder is None or X is None or isinstance(X, (ChunkedQueries, Parts)):
+    if builder is None or X is None:
         if isinstance(X, RawTable):
             raise DataError(f"{ranker.name} learned from features and not from a table: it has no FeatureBuilder")
         return X
@@ -236,7 +236,7 @@ def apply_builder(
         one_query = one_query or not (grouped or builder.needs_queries)
         built = builder._transform(table, one_query=one_query, judged=judged)
         return _scale(ranker, built) if scaled else built
-    if builder.needs_queries:
+    if builder.needs_queries and not hasattr(X, "as_source"):
         names = [name for one in builder._treated if one.needs_queries for name in one.features]
         raise DataError(
             f"{ranker.name} has features that compare the documents of a query ({names[0]!r}): pass Queries, a table "

@@ -48,7 +48,7 @@ class Committee(Ranker):
     .. math:: s(x) = \sum_k c_k \, s_k(x) / \sigma_k,
 
     with :math:`\sigma_k` the standard deviation of the scores of member k within queries: its square is the mean over
-    documents of (s_k(x) - mean of s_k in the query of x)^2. The deviations are constants of the model, so that the
+    documents of (s_k(x) - mean of s_k in the query of x)^2. The deviations are constants of the model, so the
     score of a document depends on its row alone: ``predict`` needs no groups. Members that make different mistakes,
     such as a linear ranker and boosted trees, often rank better together than alone.
 
@@ -94,7 +94,7 @@ class Committee(Ranker):
 
     A committee of linear rankers is a linear ranker, and is scored, explained and exported as one. One of linear
     rankers and sums of trees is exported as a sum of trees with a linear part. A file holds the members; those of other
-    packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so that a comparison or a
+    packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so a comparison or a
     search fits all of them on each training part. Files of scores cannot be members, because they have no score for
     other documents: :func:`rankwise.compare` takes them.
 

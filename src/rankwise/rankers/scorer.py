@@ -43,7 +43,7 @@ class Scorer:
     Notes
     -----
     NaN and infinities are always found. A linear score with one of them among its features is itself not finite,
-    whatever the weights (0 times infinity is NaN), so that only the scores are checked; for sums of steps every feature
+    whatever the weights (0 times infinity is NaN), so only the scores are checked; for sums of steps every feature
     is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's ``missing``, or
     finds that finite features were too large. With ``missing="min"``, which ``predict`` does not take for arrays, the
     array is taken as the documents of one query; so is every array for a ranker that normalises scores within a query

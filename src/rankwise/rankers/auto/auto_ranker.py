@@ -104,7 +104,7 @@ class AutoRanker(Ranker):
     rest on hold-out queries alone, and every query that ``fit`` was given counts as seen.
 
     The number of trees is that of the best criterion over all folds together, found before the candidates are compared.
-    All of them are then compared on the same queries, so that the mean of the chosen one in ``report_`` is optimistic
+    All of them are then compared on the same queries, so the mean of the chosen one in ``report_`` is optimistic
     by a little: ``certificate`` and ``score`` on hold-out queries are not.
 
     One standard error is a lenient rule. If no candidate is truly better, a single rival exceeds it with probability
