@@ -83,7 +83,6 @@ PAGES = (
             Section("To begin with", ("rankers.auto", "rankers.committee"), "Chosen for you, or joined."),
             Section("Every ranker", ("rankers._base",), "What all rankers have.", first=("Ranker",)),
             Section("One query at a time", ("rankers.scorer",)),
-            Section("Warnings", ("rankers._fit_frame",)),
         ),
     ),
     Page(

@@ -16,11 +16,10 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils import estimator_checks
 
 import rankwise as rw
-from rankwise.errors import DataError, RankwiseError
+from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError
 from rankwise.queries.folds import Unsliced
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker, registered
-from rankwise.rankers._fit_frame import NothingLearnedWarning
 from rankwise.rankers.online.learner import OnlineLearner
 from tests.strategies import THOROUGH
 

@@ -35,7 +35,6 @@ from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
-from rankwise.rankers._fit_frame import refuse_unknown, warn_if_all_orders_are_alike, warn_of_shared_queries
 from rankwise.rankers._parameters import CommonParameters, trainable
 from rankwise.rankers._passes import rank_by_scores, rank_parts, recorded_passes, score_queries
 from rankwise.rankers._record import FitRecord, begin_record
@@ -193,7 +192,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         DataWarning
             If validation queries are among the training queries.
         """
-        refuse_unknown(f"{self.name}.fit", unknown)
+        inputs.refuse_unknown(f"{self.name}.fit", unknown)
         self._check_parameters()
         announce_kernels(self.name)
         train = inputs.training_queries(self, X, y, group, qid, sample_weight, checkpoint)
@@ -203,10 +202,10 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             held = inputs.align_validation(self, validation)
             if held is not None:
                 if outermost and self.record_.seen is not None:
-                    warn_of_shared_queries(self.name, self.record_.seen, held, self.n_jobs)
+                    inputs.warn_of_shared_queries(self.name, self.record_.seen, held, self.n_jobs)
                 self.record_ = self.record_.with_validation(self, held)
             if outermost and self.learns:
-                warn_if_all_orders_are_alike(self.name, train)
+                inputs.warn_if_all_orders_are_alike(self.name, train)
             with nullcontext() if checkpoint is None else recorded_passes(self, checkpoint, train, held):
                 self._fit(train, held)
             self.record_ = self.record_.with_result(self)

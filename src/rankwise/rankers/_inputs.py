@@ -1,7 +1,7 @@
 """What rankers are given, as queries or rows with the features that they learned from.
 
 ``fit``, ``predict``, ``rank``, ``score`` and ``certificate`` take arrays, data frames, raw tables, `Queries`, `Parts`
-and click logs. These functions check them and change nothing in the ranker.
+and click logs. These functions check them, warn about them, and change nothing in the ranker.
 
 A ranker that learned from features of a :class:`rankwise.FeatureBuilder` keeps the builder in its record. Tables with
 the columns of the builder are raw; `Queries` that the same builder made, and arrays and tables with its features, are
@@ -9,17 +9,18 @@ used as they are. A feature has the name of a column only if it is that column, 
 """
 
 import os
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rankwise.errors import DataError, RankwiseError
+from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError, warn
 from rankwise.features.table import RawTable, as_table
 from rankwise.queries import checks
+from rankwise.queries.fingerprints import Seen
 from rankwise.queries.folds import Unsliced
 from rankwise.queries.grouped_labels import Labels
+from rankwise.queries.overlap import overlap
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
@@ -27,6 +28,11 @@ from rankwise.queries.selection import Query
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
+
+# Standard deviations that differ by more than this factor are uneven: a rare indicator beside a standardized number
+# differs by 10. Deviations of few rows say nothing, and those of many rows are estimated from some.
+_UNEVEN = 30.0
+_FEW_ROWS, _LOOKED_AT = 100, 20_000
 
 # -------------------------------------------------------------------------------------------------- to learn from
 
@@ -68,7 +74,7 @@ def validation_queries(ranker: "Ranker", validation: Any, eval_set: Any, eval_gr
     if ranker.takes_validation:
         return queries
     # PyTerrier and users of LightGBM pass one to every learner
-    warnings.warn(f"{ranker.name} does no model selection: eval_set is not used", stacklevel=3)
+    warn(f"{ranker.name} does no model selection: eval_set is not used", UserWarning)
     return None
 
 
@@ -316,4 +322,73 @@ def check_runs_on_parts(ranker: "Ranker") -> None:
         raise DataError(
             f"{ranker.name} does not run on Parts: {ranker._reason_not_on_parts}; pass queries in memory, as "
             "parts[:10_000].to_queries() makes them"
+        )
+
+
+def refuse_unknown(function: str, unknown: Mapping[str, Any]) -> None:
+    """Raise an error for unknown arguments; for ``sample_weight`` it names the alternative."""
+    if "sample_weight" in unknown:
+        raise DataError(
+            f"{function} takes no sample_weight: in rounds, queries are weighted and documents are not; pass "
+            "Queries.from_arrays(X, y, qid=..., weight=one number per query)"
+        )
+    for name in unknown:
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+
+
+# -------------------------------------------------------------------------------------------------- warnings
+
+
+def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
+    """Warn if no query of non-zero weight holds two different labels."""
+    differs = queries.labels_differ() & (queries.query_weight > 0)
+    if not differs.any():
+        weighted = "" if queries.weight is None else " and a weight above 0"
+        warn(
+            f"{ranker} has nothing to learn: no query holds documents with different labels{weighted}, so all "
+            "orders of its documents are equally good",
+            NothingLearnedWarning,
+        )
+
+
+def warn_of_shared_queries(ranker: str, seen: Seen, validation: Queries, n_jobs: int | None) -> None:
+    """Warn if validation queries, by their content, are among the training queries.
+
+    The training queries of rankers that this one starts from count; their validation queries do not.
+    """
+    shared = int(overlap(validation, seen.training, n_jobs=n_jobs).identified.sum())
+    if shared:
+        warn(
+            f"{ranker}: {shared:,} of {len(validation):,} validation queries are among the training queries, so model "
+            "selection favors overfitting: pass queries that are not used for training"
+        )
+
+
+def warn_of_uneven_features(ranker: str, queries: Queries, instead: str) -> None:
+    """Warn if features vary on very different scales, and the ranker moves all weights by steps of one size.
+
+    Parameters
+    ----------
+    ranker : str
+        The name of the ranker.
+    queries : Queries
+        The training queries; data sets in parts and queries that a Scaler made are not looked at.
+    instead : str
+        What to do.
+    """
+    if isinstance(queries, ChunkedQueries) or queries.scaling is not None or queries.n_documents < _FEW_ROWS:
+        return
+    some = np.asarray(queries.X[:: -(-queries.n_documents // _LOOKED_AT)], dtype=np.float64)
+    with np.errstate(all="ignore"):  # huge features are an error elsewhere
+        deviation = some.std(axis=0)
+    varies = np.flatnonzero((deviation > 0) & np.isfinite(deviation))
+    if not len(varies):
+        return
+    low, high = (int(varies[place(deviation[varies])]) for place in (np.argmin, np.argmax))
+    ratio = deviation[high] / deviation[low]
+    if ratio > _UNEVEN:
+        names = queries.feature_names or [f"number {number}" for number in range(queries.n_features)]
+        warn(
+            f"{ranker} learns little from features on different scales: the standard deviation of feature "
+            f"{names[high]!s:.40} is {ratio:,.0f} times that of feature {names[low]!s:.40}; {instead}"
         )

@@ -8,7 +8,7 @@ from rankwise.errors import DataWarning
 from rankwise.guarantees.holdout.readings import Readings
 from rankwise.queries.fingerprints import Seen, fingerprints
 from rankwise.queries.queries import Queries
-from rankwise.rankers._fit_frame import warn_of_shared_queries
+from rankwise.rankers._inputs import warn_of_shared_queries
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 

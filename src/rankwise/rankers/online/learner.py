@@ -33,7 +33,6 @@ from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySource
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import LinearRanker, Ranker, fit_scope
-from rankwise.rankers._fit_frame import refuse_unknown, warn_of_uneven_features
 from rankwise.rankers._record import begin_record
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.solvers.online.config import MOST_TIMES, Averaging, Curve, OnlineConfig, RoundLog, Scaling, State, Tally
@@ -156,7 +155,7 @@ class OnlineLearner(Ranker):
         -----
         However the same queries are divided into calls, the result has the same bits, which are also those of ``fit``.
         """
-        refuse_unknown(f"{self.name}.partial_fit", unknown)
+        inputs.refuse_unknown(f"{self.name}.partial_fit", unknown)
         self._check_parameters()
         if hasattr(X, "as_training_queries"):  # a click log, which rounds on mistakes refuse by name
             X = X.as_training_queries(self)
@@ -245,7 +244,7 @@ class OnlineLearner(Ranker):
         """Warn if features are on different scales and nothing scales them."""
         if config.scale == "none":
             own = "pass scale='standard' (--scale standard in the shell)" if hasattr(self, "scale") else "scale them"
-            warn_of_uneven_features(self.name, queries, f"{own}, or scale the queries with rw.Scaler()")
+            inputs.warn_of_uneven_features(self.name, queries, f"{own}, or scale the queries with rw.Scaler()")
 
     # ------------------------------------------------------------------------------------------- saving
 
