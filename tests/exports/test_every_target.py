@@ -128,7 +128,7 @@ def test_elasticsearch_adds_in_float64_by_ranklibs_rules():
     assert export(fitted("FRank"), "opensearch", sample=sample()).parity.arithmetic.startswith("float32, tree")
     assert export(fitted("FRank"), "opensearch", sample=sample(), form="xgboost").parity.inverted == 0
     for kind, form in (("FRank", "linear"), ("RidgeRanker", "xgboost"), ("RidgeRanker", "other")):
-        with pytest.raises(RankwiseError, match="form is 'linear' for weights, 'xgboost' for steps and trees, or"):
+        with pytest.raises(RankwiseError, match="form must be 'linear' for weights, 'xgboost' for steps and trees, or"):
             export(fitted(kind), "elasticsearch", form=form)
 
 
@@ -263,7 +263,10 @@ def test_models_without_weights_or_steps_are_still_models():
 
 
 def test_a_target_that_is_none_is_refused_with_the_nearest():
-    with pytest.raises(RankwiseError, match=r"no export is called 'slor': there are c, .*; did you mean 'solr'\?"):
+    with pytest.raises(
+        RankwiseError,
+        match=r"to must be the name of an export target, got 'slor': there are c, .*; did you mean 'solr'\?",
+    ):
         export(fitted("RidgeRanker"), "slor")
     with pytest.raises(RankwiseError, match=r"an export to solr has no option 'shop': it takes store"):
         export(fitted("RidgeRanker"), "solr", shop="a")

@@ -156,7 +156,7 @@ def test_six_sub_queries_are_too_many_for_opensearch():
 
 def test_names_become_parameters_of_solr_and_rank_features_of_vespa(queries):
     model = rw.HybridRanker(weights="equal").fit(queries)
-    with pytest.raises(RankwiseError, match="cannot be the name of a parameter of Solr"):
+    with pytest.raises(RankwiseError, match="cannot be the name of a Solr parameter"):
         rw.export(model, "solr-hybrid", feature_names=["bm25", "x)}"])
-    with pytest.raises(RankwiseError, match="none that Vespa knows"):
+    with pytest.raises(RankwiseError, match="is not valid in Vespa"):
         rw.export(model, "vespa-hybrid", feature_names=["bm25", "x) + (1"])

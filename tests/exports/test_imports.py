@@ -195,12 +195,12 @@ def test_weights_by_hand_are_a_ranker():
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({"coef": [1.0, np.nan]}, "one finite number per feature"),
-        ({"coef": "weights"}, "one number per feature"),
-        ({"coef": [[1.0], [2.0]]}, "one finite number per feature"),
-        ({"coef": [1.0]}, "found 1 for 2 features"),
-        ({"intercept": "big"}, "intercept is a finite number"),
-        ({"intercept": np.inf}, "intercept is a finite number"),
+        ({"coef": [1.0, np.nan]}, "one finite weight per feature"),
+        ({"coef": "weights"}, "one finite weight per feature"),
+        ({"coef": [[1.0], [2.0]]}, "one finite weight per feature"),
+        ({"coef": [1.0]}, "one weight per feature, 2, got 1"),
+        ({"intercept": "big"}, "'intercept' parameter of LinearModel must be a float"),
+        ({"intercept": np.inf}, "'intercept' parameter of LinearModel must be a float"),
     ],
 )
 def test_weights_that_are_none_are_refused(given, found):

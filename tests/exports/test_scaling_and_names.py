@@ -258,7 +258,7 @@ def test_a_ranker_without_names_gets_plain_ones_and_a_note():
     assert json.loads(json.loads(done.text)["model"]["model"]["definition"]) == {"f1": 1.0, "f2": 2.0}
     assert any("called f1 to f2; give feature_names=" in note for note in done.notes)
     assert not any("give feature_names=" in note for note in export(fitted("AdaRank"), "solr").notes)
-    with pytest.raises(DataError, match="found 3 names for 2 features"):
+    with pytest.raises(DataError, match="got 3 names for 2 features"):
         export(model, "solr", feature_names=["a", "b", "c"])
 
 
