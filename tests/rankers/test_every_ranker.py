@@ -194,11 +194,11 @@ def test_rows_may_be_scattered_while_the_lists_stay_in_their_order(ranker):
     [
         (lambda q: (q.X, q.y), {}, "needs the grouping of rows"),
         (lambda q: (q,), {"group": [3]}, "leave out group= and qid="),
-        (lambda q: (q.with_labels(None),), {}, "labels are needed"),
-        (lambda q: (q.X,), {"group": lists().sizes}, "labels are needed"),
+        (lambda q: (q.with_labels(None),), {}, "no labels"),
+        (lambda q: (q.X,), {"group": lists().sizes}, "no labels"),
         (lambda q: (q.X, q.y[1:]), {"group": lists().sizes}, "one number per row"),
         (lambda q: (q.X, q.y), {"group": [1, 2]}, "add up to 3"),
-        (lambda q: (q.X, q.y - 5), {"group": lists().sizes}, "labels are 0 or more"),
+        (lambda q: (q.X, q.y - 5), {"group": lists().sizes}, "labels must be 0 or more"),
         (lambda q: (q.X[:, 0], q.y), {"group": lists().sizes}, "X.reshape"),
     ],
 )
