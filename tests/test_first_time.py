@@ -292,7 +292,7 @@ def test_standard_input_may_be_csv(run, write, monkeypatch, packed):
         assert "30 queries" in out
 
 
-def test_judgements_with_tabs_are_no_table(run, write):
+def test_judgments_with_tabs_are_no_table(run, write):
     write("q.qrels", "q1\t0\td1\t1\nq1\t0\td2\t0\n")
     write("a.run", "q1\tQ0\td2\t1\t2.0\tx\nq1\tQ0\td1\t2\t1.0\tx\n")
     code, out, _ = run("evaluate", "q.qrels", "a.run", "-m", "RR", "--json")

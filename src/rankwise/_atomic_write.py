@@ -144,7 +144,7 @@ def remove_parts(folder: Path, name: str = "", *, ending: str = "") -> None:
 
 
 def _prefix(name: str) -> str:
-    """How the names of the parts of a target begin."""
+    """The beginning of the names of the parts of a target."""
     return f".{name.encode('utf-8', 'surrogateescape')[:_LONGEST].decode('utf-8', 'ignore')}."
 
 

@@ -25,7 +25,7 @@ _TO_TABLE = "write its rows as CSV or Parquet"
 
 
 class Signature(NamedTuple):
-    """How a format begins.
+    """The first bytes of a format.
 
     Attributes
     ----------

@@ -83,7 +83,7 @@ def _import_name(home: str, name: str, package: str) -> Any:
 
 
 def _elsewhere(package: str, name: str) -> str:
-    """Where a public name is that was looked for at the top of the package."""
+    """A hint at the submodule of a public name that was looked for at the top of the package."""
     if package != "rankwise" or name.startswith("_"):
         return ""
     for submodule in (one for one, home in public_names(package).items() if home == package):

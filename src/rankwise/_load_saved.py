@@ -14,14 +14,19 @@ def _queries(store: Store, mmap: bool) -> Any:
     from rankwise.queries.stored import read_queries
 
     queries = read_queries(store, mmap)
-    if "features" in store.metadata:  # only if a FeatureBuilder made them
-        from rankwise.features.state import read_builder
-
-        builder = read_builder(store)
-        if builder is None or builder.feature_names_out_ != queries.feature_names:
-            raise FileFormatError(f"{store.path} is damaged: its features are not those of its FeatureBuilder")
-        queries = queries._replace(built_by=builder)
+    if "features" in store.metadata:
+        queries = queries._replace(built_by=_builder(store, queries.feature_names))
     return queries
+
+
+def _builder(store: Store, names: tuple[str, ...] | None) -> Any:
+    """The FeatureBuilder that made features of these names."""
+    from rankwise.features.state import read_builder
+
+    builder = read_builder(store)
+    if builder.feature_names_out_ != names:
+        raise FileFormatError(f"{store.path} is damaged: its features are not those of its FeatureBuilder")
+    return builder
 
 
 def _ranker(store: Store, mmap: bool) -> Any:
@@ -49,7 +54,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = True) -> Any:
         The file, or the folder of a data set in parts.
     mmap : bool, default=True
         Whether ``X`` of queries stays in the file and is read as it is used. The file then must not be truncated or
-        written to in place while the queries are in use (by ``cp``, ``rsync --inplace``, a synchronised folder ...):
+        written to in place while the queries are in use (by ``cp``, ``rsync --inplace``, a synchronized folder ...):
         the operating system ends a process that reads what is no longer there (SIGBUS). Saving over it with rankwise,
         renaming another file onto it and deleting it are safe: the queries keep the old file. False reads ``X`` into
         memory, after which the file is no longer needed. Rankers are always read into memory.
@@ -90,10 +95,5 @@ def _parts(path: str | os.PathLike[str]) -> Any:
     parts = Parts(path)
     index = parts._files.index
     if "features" in index.metadata:
-        from rankwise.features.state import read_builder
-
-        builder = read_builder(index)
-        if builder is None or builder.feature_names_out_ != parts.feature_names:
-            raise FileFormatError(f"{index.path} is damaged: its features are not those of its FeatureBuilder")
-        parts._files.built_by = builder
+        parts._files.built_by = _builder(index, parts.feature_names)
     return parts

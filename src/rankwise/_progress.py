@@ -52,7 +52,7 @@ def in_notebook() -> bool:
 
 
 class Display(Protocol):
-    """What shows the progress of one piece of work."""
+    """A display of the progress of one piece of work."""
 
     def remark(self, text: str) -> None:
         """Show what the work is waiting for; the empty text ends that."""
@@ -142,7 +142,7 @@ class _Picture:
 
 
 class _Count:
-    """What is done so far, which others print."""
+    """The count of what is done so far, printed by others."""
 
     def __init__(self, what: str, total: float | None) -> None:
         self._what, self._total, self._done, self._remark = what, total, 0.0, ""
@@ -158,7 +158,7 @@ class _Count:
         pass
 
     def line(self) -> str:
-        """What is done, how long it took, and how long the rest may take."""
+        """A line with what is done, how long it took, and how long the rest may take."""
         seconds, parts = time.monotonic() - self._began, []
         if self._total is not None:
             parts.append(f"{self._done:,.0f} of {self._total:,.0f} done")

@@ -59,7 +59,7 @@ _SPOOL = 1 << 22  # bytes of an array that wait in memory before they go to a te
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an array stands in its file."""
+    """The place of an array in its file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -346,7 +346,7 @@ def _not_ours(name: str, error: Exception) -> FileFormatError:
 
 
 def identity_of(file: IO[bytes]) -> tuple[int, ...]:
-    """What distinguishes an open file from another one, and from itself after a change."""
+    """Numbers that distinguish an open file from another one, and from itself after a change."""
     status = os.fstat(file.fileno())
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 

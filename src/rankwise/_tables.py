@@ -556,7 +556,7 @@ def facts_of(shown: Any) -> dict[str, Any]:
 
 
 def facts_html(shown: Any, facts: Mapping[str, Any]) -> str:
-    """What an object prints, and a table of facts about it.
+    """The text of an object, and a table of facts about it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What scikit-learn needs to work on queries: transformers of documents, grouped labels, unsliced validation sets."""
+"""Queries in scikit-learn: transformers of documents, grouped labels, unsliced validation sets."""
 
 import importlib.util
 from typing import Any, Self
@@ -153,7 +153,7 @@ class DocumentTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
             raise RankwiseError("this DocumentTransformer is not fitted yet: call fit(training queries) first")
 
     def _back(self, X: Any, made: Any) -> Any:
-        """What the transformer made of documents, as Queries where it was given Queries."""
+        """The transformed documents, as Queries where it was given Queries."""
         if not isinstance(X, Queries):
             return made
         return X.map_features(lambda _: made, feature_names=self._names(X, made))

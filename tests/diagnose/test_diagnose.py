@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise._diagnose import features as diagnose_features
-from rankwise._diagnose.features import odd_words, summarise
+from rankwise._diagnose.features import odd_words, summarize
 from rankwise._diagnose.findings import Finding
 from rankwise._diagnose.run import diagnose
 from rankwise.errors import DataError, RankwiseError
@@ -101,7 +101,7 @@ def test_the_summary_is_the_same_in_blocks_of_any_size(monkeypatch, dtype, block
     X[:, 2] = qid
     queries = Queries.from_arrays(X, qid=qid)
     monkeypatch.setattr(diagnose_features, "_BLOCK_VALUES", block)
-    summary = summarise(queries, odd_words(0, 4), n_jobs=2)
+    summary = summarize(queries, odd_words(0, 4), n_jobs=2)
     assert summary.low.tolist() == X.min(axis=0).tolist()
     assert summary.high.tolist() == X.max(axis=0).tolist()
     assert summary.mean == pytest.approx(X.mean(axis=0), rel=1e-5)

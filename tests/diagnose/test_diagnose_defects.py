@@ -154,7 +154,7 @@ def test_contradicted_documents_are_those_below_a_worse_one(data):
         assert min(abs(alone.contradicted[0] - share) for share in shares) < 1e-12
 
 
-def test_a_perfect_order_of_few_judgements_is_chance():
+def test_a_perfect_order_of_few_judgments_is_chance():
     few = Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], group=[3])
     assert rank_alone(few).skill[0] == pytest.approx(1)
     assert alarms(few) == []

@@ -1,4 +1,4 @@
-"""Scores and judgements from files, in the forms that other tools write."""
+"""Scores and judgments from files, in the forms that other tools write."""
 
 import gzip
 
@@ -42,7 +42,7 @@ def test_scores_come_in_every_form_that_tools_write(tmp_path, judged, form, pack
     assert evaluate(judged, path, ["RR"]).mean == EXPECTED
 
 
-def test_scores_from_an_array_beside_a_file_of_judgements(judged):
+def test_scores_from_an_array_beside_a_file_of_judgments(judged):
     assert evaluate(str(judged), np.array(SCORES), ["RR"]).mean == EXPECTED
 
 

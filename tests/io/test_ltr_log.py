@@ -1,4 +1,4 @@
-"""Features that Elasticsearch and OpenSearch log, joined with judgements; what is no such log is refused."""
+"""Features that Elasticsearch and OpenSearch log, joined with judgments; what is no such log is refused."""
 
 import json
 import logging
@@ -41,7 +41,7 @@ def same(queries):
     return True
 
 
-def test_every_form_of_responses_and_judgements_gives_the_same_queries(tmp_path):
+def test_every_form_of_responses_and_judgments_gives_the_same_queries(tmp_path):
     by_query = {"rambo": RAMBO, "rocky": ROCKY}
     lines = "\n".join(json.dumps({"qid": qid, **one}) for qid, one in by_query.items())
     (tmp_path / "by_query.json").write_text(json.dumps(by_query, indent=2))
@@ -49,7 +49,7 @@ def test_every_form_of_responses_and_judgements_gives_the_same_queries(tmp_path)
     (tmp_path / "msearch.json").write_text(json.dumps({"took": 1, "responses": [RAMBO, ROCKY]}))
     (tmp_path / "qrels").write_text("rambo 0 a 3\nrambo 0 b 0\nrocky 0 c 4\n")
     frame = pd.DataFrame({"qid": ["rambo", "rambo", "rocky"], "docno": ["a", "b", "c"], "label": [3, 0, 4]})
-    for judgements in (LABELS, tmp_path / "qrels", frame, None):
+    for judgments in (LABELS, tmp_path / "qrels", frame, None):
         for given, qid in (
             (by_query, None),
             (tmp_path / "by_query.json", None),
@@ -58,11 +58,11 @@ def test_every_form_of_responses_and_judgements_gives_the_same_queries(tmp_path)
             ([RAMBO, ROCKY], ["rambo", "rocky"]),
             (tmp_path / "msearch.json", ["rambo", "rocky"]),
         ):
-            queries = read_ltr_log(given, judgements, qid=qid, missing="zero")
+            queries = read_ltr_log(given, judgments, qid=qid, missing="zero")
             assert same(queries)
-            assert (queries.y is None) == (judgements is None)
+            assert (queries.y is None) == (judgments is None)
     assert kind_of(tmp_path / "by_query.json") == kind_of(tmp_path / "lines.jsonl") == "json"
-    assert same(read_any(tmp_path / "by_query.json", judgements=tmp_path / "qrels", missing="zero"))
+    assert same(read_any(tmp_path / "by_query.json", judgments=tmp_path / "qrels", missing="zero"))
 
 
 def test_pages_of_one_query_are_put_together():
@@ -111,10 +111,10 @@ def test_one_of_several_log_entries_is_chosen_by_name():
             read_ltr_log({"q": two}, log="third")
 
 
-def test_hits_without_a_judgement_follow_the_policy(caplog):
+def test_hits_without_a_judgment_follow_the_policy(caplog):
     some = {"rambo": {"a": 3, "gone": 1}, "rocky": {"c": -1}}
     both = {"rambo": RAMBO, "rocky": ROCKY}
-    with pytest.raises(DataError, match="document 'b' of query 'rambo' has no judgement: pass unjudged='drop'"):
+    with pytest.raises(DataError, match="document 'b' of query 'rambo' has no judgment: pass unjudged='drop'"):
         read_ltr_log(both, some, missing="zero")
     dropped = read_ltr_log(both, some, missing="zero", unjudged="drop")
     assert (dropped.names(), list(dropped.docid), dropped.judged) == (["rambo"], ["a"], None)
@@ -123,7 +123,7 @@ def test_hits_without_a_judgement_follow_the_policy(caplog):
     with caplog.at_level(logging.WARNING, "rankwise"):
         read_ltr_log({"rambo": RAMBO}, {"rambo": {"a": 3, "b": 1, "gone": 1}}, missing="zero")
     assert "1 of 3 judged documents have no logged features, left out" in caplog.text
-    with pytest.raises(DataError, match="no document in common: the responses begin with query 'rambo', the judgem"):
+    with pytest.raises(DataError, match="no document in common: the responses begin with query 'rambo', the judgments"):
         read_ltr_log({"rambo": RAMBO}, {"Rambo": {"a": 3}})
     with pytest.raises(RankwiseError, match="'unjudged' parameter of"):
         read_ltr_log({"rambo": RAMBO}, LABELS, unjudged="ignore")
@@ -197,14 +197,14 @@ def test_a_log_is_inspected_converted_trained_on_and_evaluated_from_the_shell(tm
     (tmp_path / "log.json").write_text(json.dumps(logged))
     (tmp_path / "qrels").write_text("\n".join(qrels))
     monkeypatch.chdir(tmp_path)
-    judged = ("log.json", "--judgements", "qrels")
+    judged = ("log.json", "--judgments", "qrels")
     code, out, err = run("inspect", *judged)
     assert (code, err) == (0, "")
     assert "12 queries, 72 documents, 2 features" in out
-    assert run("convert", "log.json", "log.txt", "--judgements", "qrels")[0] == 0
+    assert run("convert", "log.json", "log.txt", "--judgments", "qrels")[0] == 0
     assert (tmp_path / "log.txt").read_text().count("qid:") == 72
-    code, _, err = run("inspect", "log.txt", "--judgements", "qrels")
-    assert (code, err) == (2, "rankwise: --judgements belongs to a JSON log of features: log.txt is none\n")
+    code, _, err = run("inspect", "log.txt", "--judgments", "qrels")
+    assert (code, err) == (2, "rankwise: --judgments requires a JSON log of features, got log.txt\n")
     assert run("train", *judged, "--ranker", "RidgeRanker", "-o", "m.rankwise")[0] == 0
     code, out, _ = run("evaluate", *judged, "--model", "m.rankwise", "-m", "Rprec", "--json")
     assert code == 0

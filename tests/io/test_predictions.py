@@ -227,7 +227,7 @@ PRINTED_BY_ST = {
 
 
 def beir(labels):
-    """Judgements as BEIR writes them."""
+    """Judgments as BEIR writes them."""
     rows = (f"{q}\t{d}\t{y}\n" for q, own in labels.items() for d, y in own.items())
     return "query-id\tcorpus-id\tscore\n" + "".join(rows)
 

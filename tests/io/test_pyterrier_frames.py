@@ -1,4 +1,4 @@
-"""PyTerrier's data frames: results with features to learn from, results and judgements to measure."""
+"""PyTerrier's data frames: results with features to learn from, results and judgments to measure."""
 
 import logging
 
@@ -10,12 +10,12 @@ from rankwise import evaluate
 from rankwise.errors import DataError
 from rankwise.io import from_pyterrier, from_trec
 from rankwise.rankers.linear.ridge import RidgeRanker
-from tests.rankers.test_pyterrier import LTRTransformer, judgements, results
+from tests.rankers.test_pyterrier import LTRTransformer, judgments, results
 
 
 def test_results_with_features_become_the_arrays_that_pyterrier_fits_on():
     found = results(0, 9)
-    qrels = judgements(found)
+    qrels = judgments(found)
     queries = from_pyterrier(found, qrels, feature_names=list("abcd"))
     X, y, _ = LTRTransformer._arrays(found, qrels)
     theirs = sorted(map(tuple, np.column_stack([X, y]).tolist()))
@@ -62,7 +62,7 @@ def test_results_that_are_none_are_refused_in_a_sentence(frame, sentence):
         from_pyterrier(pd.DataFrame(frame))
 
 
-def test_judgements_without_labels_or_with_nan_are_refused():
+def test_judgments_without_labels_or_with_nan_are_refused():
     run = pd.DataFrame({"qid": ["1"], "docid": ["a"], "score": [1.0]})
     with pytest.raises(DataError, match="the table must have a column 'label', got 'qid', 'docno'"):
         from_trec(pd.DataFrame({"qid": ["1"], "docno": ["a"]}), run)
@@ -79,7 +79,7 @@ def test_a_pipeline_of_pyterrier_is_fitted_and_its_experiment_is_measured_alike(
     pt = pytest.importorskip("pyterrier")  # pipelines over data frames need no Java
     measures = pytest.importorskip("pyterrier.measures")
     found = results(0, 30).assign(score=0.0)
-    qrels = judgements(found)
+    qrels = judgments(found)
     topics = pd.DataFrame({"qid": found["qid"].unique()}).assign(query="words")
     train, valid, test = topics[:15], topics[15:22], topics[22:]
     retrieve = pt.Transformer.from_df(found.merge(topics, on="qid"))

@@ -1,4 +1,4 @@
-"""TREC runs and judgements: what other tools read in them is what is read here, and what is written they can read."""
+"""TREC runs and judgments: what other tools read in them is what is read here, and what is written they can read."""
 
 import gzip
 import io
@@ -52,7 +52,7 @@ def test_a_run_is_read_line_by_line():
     assert len(run) == 4
 
 
-def test_judgements_keep_what_they_say():
+def test_judgments_keep_what_they_say():
     qrels = read_qrels(file(b"007 0 d1 -2\n007 0 d2 1.5\n7 x d1 1"))
     assert list(qrels.qid) == ["007", "007", "7"]
     assert qrels.label.tolist() == [-2, 1.5, 1]
@@ -112,7 +112,7 @@ def test_a_file_that_is_not_there_or_cut_short_is_named(tmp_path):
 runs = st.dictionaries(
     words, st.dictionaries(words, st.floats(-1e9, 1e9), min_size=1, max_size=4), min_size=1, max_size=4
 )
-judgements = st.dictionaries(
+judgments = st.dictionaries(
     words, st.dictionaries(words, st.integers(-1, 4), min_size=1, max_size=4), min_size=1, max_size=4
 )
 
@@ -128,7 +128,7 @@ def as_qrels(lists):
     ).encode()
 
 
-@given(runs, judgements)
+@given(runs, judgments)
 def test_other_tools_read_the_same(run, qrels):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     ours, theirs = read_run(file(as_run(run))), pytrec_eval.parse_run(as_run(run).decode().splitlines())
@@ -153,7 +153,7 @@ def test_a_list_holds_the_retrieved_and_then_the_judged():
     assert queries.shape == (2, 0)
 
 
-@given(runs, judgements, st.sampled_from(["skip", "zero"]))
+@given(runs, judgments, st.sampled_from(["skip", "zero"]))
 def test_every_list_counts_what_trec_eval_counts(run, qrels, missing_queries):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     if not run.keys() & qrels.keys():
@@ -301,7 +301,7 @@ def test_what_a_line_cannot_hold_is_refused_and_leaves_nothing(tmp_path, queries
     assert list(tmp_path.iterdir()) == []
 
 
-def test_judgements_need_labels(tmp_path):
+def test_judgments_need_labels(tmp_path):
     with pytest.raises(DataError, match="have no labels"):
         write_qrels(lists(["q"]).with_labels(None), tmp_path / "qrels")
     assert list(tmp_path.iterdir()) == []

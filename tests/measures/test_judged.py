@@ -45,7 +45,7 @@ def columns(kind, by_query):
     return kind(qid, docid, np.array(values))
 
 
-def random_judgements(rng, queries=6, pool=16, unjudged=False):
+def random_judgments(rng, queries=6, pool=16, unjudged=False):
     """Runs with ties in every other query; judged documents that no run has, and the other way round.
 
     ``unjudged`` allows queries whose labels are all negative.
@@ -83,7 +83,7 @@ def test_measures_called_as_in_trec_eval_equal_it_to_the_last_digit(rel):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     rng = np.random.default_rng(rel)
     for _ in range(40):
-        qrels, run = random_judgements(rng)
+        qrels, run = random_judgments(rng)
         theirs = pytrec_eval.RelevanceEvaluator(qrels, set(NAMES.values()), relevance_level=rel).evaluate(run)
         ours = evaluate(*from_trec(columns(Qrels, qrels), columns(Run, run)), list(NAMES), like="trec_eval", rel=rel)
         for name in NAMES:
@@ -123,7 +123,7 @@ def binary_preference(labels, scores, rel):
 
 
 def rare_cases():
-    """Judgements and runs on which pytrec_eval crashes or that are rare; by name."""
+    """Judgments and runs on which pytrec_eval crashes or that are rare; by name."""
     run = {"b": 3.0, "u": 2.0, "a": 1.0, "c": 1.0}
     return {
         "all relevant": ({"a": 1, "b": 2, "c": 1}, run),
@@ -150,10 +150,10 @@ def test_bpref_follows_the_definition_where_pytrec_eval_crashes_too(case, rel):
 
 
 @pytest.mark.parametrize("rel", [1, 2, 3])
-def test_bpref_of_random_judgements_follows_the_definition(rel):
+def test_bpref_of_random_judgments_follows_the_definition(rel):
     rng = np.random.default_rng(10 + rel)
     for _ in range(60):
-        qrels, run = random_judgements(rng, unjudged=True)
+        qrels, run = random_judgments(rng, unjudged=True)
         ours = evaluate(*from_trec(columns(Qrels, qrels), columns(Run, run)), ["bpref"], like="trec_eval", rel=rel)
         expected = [binary_preference(qrels[qid], run[qid], rel) for qid in ours.qid]
         assert ours["bpref"].tolist() == pytest.approx(expected, abs=1e-15)
@@ -187,7 +187,7 @@ def test_judged_and_objects_of_ir_measures_equal_it():
     assert [parse(one) for one in asked] == [Judged() @ 3, Judged() @ 10, Rprec(), Bpref(rel=2)]
     rng = np.random.default_rng(8)
     for _ in range(20):
-        qrels, run = random_judgements(rng)
+        qrels, run = random_judgments(rng)
         # documents in the order in which ir-measures' own provider puts equal scores
         run = {qid: dict(sorted(documents.items())) for qid, documents in run.items()}
         qrels = {qid: {docid: max(0, y) for docid, y in labels.items()} for qid, labels in qrels.items()}
@@ -207,7 +207,7 @@ def test_a_negative_label_says_that_a_document_was_not_judged():
     assert evaluate(judged, scores, ["Judged@2"]).mean == {"Judged@2": 1.0}
 
 
-def test_complete_judgements_are_judged_and_have_a_binary_preference():
+def test_complete_judgments_are_judged_and_have_a_binary_preference():
     labels, scores = [0, 1, 0, 1, 1], [5, 4, 3, 2, 1]
     found = evaluate(labels, scores, ["Judged@3", "Bpref", "Rprec"], group=[5])
     assert found.mean == {"Judged@3": 1.0, "Bpref": pytest.approx((0.5 + 0 + 0) / 3), "Rprec": pytest.approx(1 / 3)}
@@ -292,7 +292,7 @@ def test_selections_joins_copies_and_files_keep_it(tmp_path):
     assert evaluate(queries, -np.arange(6.0), ["Judged@1"]).mean["Judged@1"] == pytest.approx(1 / 3)
 
 
-def test_what_cannot_hold_it_does_not_make_judgements_of_it(tmp_path):
+def test_what_cannot_hold_it_does_not_make_judgments_of_it(tmp_path):
     queries = partly()
     for name, write in (("LETOR text", lambda: queries_letor(queries, tmp_path)), ("a table", lambda: frame(queries))):
         with pytest.raises(DataError, match=f"{name} cannot say that 2 documents of these queries were not judged"):

@@ -25,7 +25,7 @@ def results(first, count):
     return pd.DataFrame(rows)
 
 
-def judgements(retrieved):
+def judgments(retrieved):
     """Labels of most of them: what nobody judged is filled in by PyTerrier, which makes all labels floats."""
     judged = retrieved.iloc[::2][["qid", "docno"]].copy()
     judged["label"] = [int(features[0] > 0) + int(features[1] > 0.5) for features in retrieved.iloc[::2]["features"]]
@@ -60,18 +60,18 @@ def test_a_ranker_is_a_learner_of_pyterrier(kind):
     train, valid, test = results(0, 12), results(50, 8), results(80, 3)
     learner = clone(ranker)
     transformer = LTRTransformer(learner)
-    arrays = LTRTransformer._arrays(train, judgements(train))
+    arrays = LTRTransformer._arrays(train, judgments(train))
     assert arrays[1].dtype == np.float64
     unused = pytest.warns(UserWarning, match="eval_set is not used")
     with nullcontext() if ranker.takes_validation else unused:
-        transformer.fit(train, judgements(train), valid, judgements(valid))
+        transformer.fit(train, judgments(train), valid, judgments(valid))
     if ranker.scores_by_query:
         with pytest.raises(DataError, match="within each query"):  # a transformer passes rows without their queries
             transformer.transform(test)
     else:
         scored = transformer.transform(test)
         assert np.isfinite(scored["score"]).all()
-    held = LTRTransformer._arrays(valid, judgements(valid))
+    held = LTRTransformer._arrays(valid, judgments(valid))
     known = {"validation": Queries.from_arrays(held[0], held[1], group=held[2])} if ranker.takes_validation else {}
     same = clone(ranker).fit(Queries.from_arrays(arrays[0], arrays[1], group=arrays[2]), **known)
     assert learned(learner) == learned(same)

@@ -4,7 +4,7 @@ For every feature, queries are compared by the mean and by the spread of its val
 the difference of mean ranks of the queries of the two splits, so neither units nor tails matter. Its distribution under
 "both splits are draws of the same queries" comes from permutations that move whole queries from one split to the other:
 documents of one query depend on each other and never count as separate evidence. The largest statistic of each
-permutation, over all features, corrects for their number (Westfall and Young), so that the probability of any false
+permutation, over all features, corrects for their number (Westfall and Young): the probability of any false
 finding is at most ``LEVEL``. With enough queries every difference is significant; a finding also needs a large one: a
 query of one split must have the larger value with probability ``OFTEN`` or more.
 

@@ -1,10 +1,10 @@
 """Diagnosis of the features: one pass over X in blocks, which also computes the keys that find equal rows.
 
-:func:`summarise` makes the pass; the ``find_*`` functions turn its :class:`FeatureSummary` into findings.
+:func:`summarize` makes the pass; the ``find_*`` functions turn its :class:`FeatureSummary` into findings.
 
 :func:`find_correlated` finds pairs of features that are the same but for scale and offset: a correlation near 1 or -1
-of features centred within each query, since a ranker compares documents of one query only. Not all pairs are computed
-on all rows. One pass multiplies the centred features by ``SKETCH`` rows of random signs, which leaves ``SKETCH``
+of features centered within each query, since a ranker compares documents of one query only. Not all pairs are computed
+on all rows. One pass multiplies the centered features by ``SKETCH`` rows of random signs, which leaves ``SKETCH``
 numbers per feature; features that are proportional have proportional sketches, whatever the signs. Sketches are
 compared block by block, and what looks alike is computed exactly in a second pass. For n documents and d features that
 takes n d SKETCH + d^2 SKETCH multiplications and memory for d SKETCH numbers, never for d^2.
@@ -25,6 +25,7 @@ from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.queries.checks import Floats, plural
 from rankwise.queries.queries import Queries
+from rankwise.queries.selection import names_or_columns
 
 Keys = NDArray[np.uint64]
 
@@ -74,7 +75,7 @@ def odd_words(first: int, last: int) -> Keys:
     return mix_bits(mix_bits(np.arange(first + 1, last + 1, dtype=np.uint64) << np.uint64(20))) | np.uint64(1)
 
 
-def summarise(
+def summarize(
     queries: Queries, multipliers: Keys, *, n_jobs: int | None = None, verbose: bool = False
 ) -> FeatureSummary:
     """Pass once over X, in blocks of whole queries on threads.
@@ -169,16 +170,11 @@ def _merge(one: _FeatureStatistics, two: _FeatureStatistics) -> _FeatureStatisti
 # --------------------------------------------------------------------------------------------------- findings
 
 
-def feature_names(queries: Queries) -> list[str]:
-    """The names of the features; their columns, such as ``X[:, 4]``, where they have none."""
-    return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))
-
-
 def feature_table(queries: Queries, summary: FeatureSummary) -> Table:
     """A table with one row per feature."""
     return Table(
         {
-            "name": feature_names(queries),
+            "name": names_or_columns(queries),
             "min": summary.low,
             "max": summary.high,
             "mean": summary.mean,
@@ -197,7 +193,7 @@ def find_in_features(queries: Queries, summary: FeatureSummary, same: list[tuple
     """Findings about single features and about features that repeat each other."""
     if queries.n_features == 0 or queries.n_documents == 0:
         return
-    names = feature_names(queries)
+    names = names_or_columns(queries)
     everywhere = summary.low == summary.high
     within = (summary.constant == 1) & ~everywhere
     if everywhere.any():
@@ -315,7 +311,7 @@ def find_correlated(queries: Queries, known: list[tuple[int, int]]) -> Iterator[
     if queries.n_features < 2 or queries.n_documents < _FEWEST:
         return
     pairs, r = find_correlated_pairs(queries)
-    names = feature_names(queries)
+    names = names_or_columns(queries)
     twins = {twin for _, twin in known}
     found = [(one, two, value) for (one, two), value in zip(pairs, r, strict=True) if two not in twins]
     if found:
@@ -370,7 +366,7 @@ def _products(block: NDArray[np.float64], one: NDArray[np.int64], two: NDArray[n
 
 
 def _center(queries: Queries, columns: NDArray[np.int64] | slice) -> Iterator[NDArray[np.float64]]:
-    """Blocks of documents of whole queries, each column divided by its largest size there, centred in every query."""
+    """Blocks of documents of whole queries, each column divided by its largest size there, centered in every query."""
     sizes, first = queries.sizes, 0
     largest = _largest(queries, columns)
     step = max(1, _PAIRED_VALUES // max(1, len(largest)))

@@ -81,7 +81,7 @@ class Finding(ShownAsFacts):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What :func:`diagnose` found.
+    """The result of :func:`diagnose`.
 
     Attributes
     ----------

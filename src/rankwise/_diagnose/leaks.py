@@ -11,12 +11,12 @@ A feature is a leak
   MQ2008 (0.51), LightGBM's example (0.38) and generated queries (0.47 at 300 queries) do not come near;
 - if it is a coarse copy: where two documents of a query differ in it, the label almost never says the opposite. A flag
   such as "was bought" may have a skill far below 0.95, because it leaves most documents tied, and is still made of the
-  judgement. At most ``CONTRADICTED`` = 1 % of the documents may stand below a worse one, and the skill, less three
+  judgment. At most ``CONTRADICTED`` = 1 % of the documents may stand below a worse one, and the skill, less three
   standard errors over queries, must be at least ``COARSE`` = 0.2: a rare flag that is never wrong is a good feature;
 - if its skill, less three standard errors over queries, is at least ``STRONG`` = 0.6 and leaves at most half of the
   error 1 - skill of the best feature after it; up to three features may stand out in this way together.
 
-None of these counts if so few judgements are there that one of the features could order them by chance.
+None of these counts if so few judgments are there that one of the features could order them by chance.
 """
 
 import re
@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._diagnose.features import feature_names
 from rankwise._diagnose.findings import Finding
 from rankwise.queries.checks import plural
 from rankwise.queries.queries import Queries
+from rankwise.queries.selection import names_or_columns
 
 Vector = NDArray[np.float64]
 
@@ -39,11 +39,11 @@ COPY, STRONG, HALF, TOGETHER, ERRORS = 0.95, 0.6, 0.5, 3, 3.0
 CONTRADICTED, COARSE = 0.01, 0.2
 # Values of X that are looked at: about a second. Queries at equal distances are taken where there are more.
 _VALUES = 1 << 23
-# The probability that some feature orders all judgements by chance must be below this.
+# The probability that some feature orders all judgments by chance must be below this.
 _CHANCE = 1e-6
 _NAMED = 5  # features alone, in the facts
 
-# Words that name a judgement. The first kind counts anywhere in a name, the second only as a whole name: search engines
+# Words that name a judgment. The first kind counts anywhere in a name, the second only as a whole name: search engines
 # have features such as 'avg_rating' and 'relevance_model_score'.
 _ANYWHERE = (
     "label",
@@ -75,7 +75,7 @@ _WHOLE = (
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """How well every feature ranks alone.
+    """The skill of every feature alone.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Alone:
 
     @property
     def by_chance(self) -> bool:
-        """Whether the judgements are so few that one of the features may order them by chance."""
+        """Whether the judgments are so few that one of the features may order them by chance."""
         return self.surprise < log(2 * max(1, len(self.skill)) / _CHANCE)
 
 
@@ -147,7 +147,7 @@ def some_queries(queries: Queries, values: int) -> NDArray[np.int64]:
 
 
 def _of_query(queries: Queries, query: int) -> tuple[Any, ...] | None:
-    """What every feature does alone in one query; None where all labels are equal.
+    """The skill of every feature alone in one query; None where all labels are equal.
 
     nDCG of every feature and of its reverse, documents that either contradicts, documents if the feature varies, nDCG
     of a random order, and the surprise.
@@ -208,7 +208,7 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
     finding : Finding
         One finding per kind of leak.
     """
-    names = feature_names(queries)
+    names = names_or_columns(queries)
     copies = coarse = above = np.empty(0, dtype=np.int64)
     if alone is not None:
         best = np.argsort(-alone.skill, kind="stable")[:_NAMED]
@@ -279,7 +279,7 @@ def _with_figures(names: list[str], alone: Alone, places: NDArray[np.int64]) -> 
 
 
 def _find_label_names(queries: Queries) -> list[int]:
-    """The features whose names are those of judgements."""
+    """The features whose names are those of judgments."""
     found = []
     for place, name in enumerate(queries.feature_names or ()):
         words = [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]

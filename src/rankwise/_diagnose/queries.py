@@ -78,7 +78,7 @@ def _find_in_sizes(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]
     if len(queries) > 1 and single.sum() == len(queries):
         yield Finding.of(
             "problem",
-            "every query has a single document, so that there is nothing to rank",
+            "every query has a single document: there is nothing to rank",
             names,
             "check that the query ids are not the ids of documents or rows",
         )
@@ -109,7 +109,7 @@ def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding
     if listed.any() and same.sum() == listed.sum():
         yield Finding(
             "problem",
-            "no query has two documents with different labels, so that nothing can be learned or measured",
+            "no query has two documents with different labels: nothing can be learned or measured",
             (),
             "check the labels and the query ids",
         )
@@ -228,7 +228,7 @@ def find_position(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
         yield Finding.of("warning", f"rows are sorted by label within queries ({figures})", (), advice)
     else:
         advice = (
-            "rows that come from an earlier ranking carry its position, and judgements from clicks its bias: keep the "
+            "rows that come from an earlier ranking carry its position, and judgments from clicks its bias: keep the "
             "position out of the features, and evaluate with ties='expected'"
         )
         yield Finding.of("note", f"labels depend on the order of rows within queries ({figures})", (), advice)
@@ -309,7 +309,7 @@ def find_repeated_rows(queries: Queries, row_key: Keys, facts: dict[str, Any]) -
             "warning",
             f"{plural(len(where), 'query has', 'queries have')} documents with the same features and different labels",
             (names[query] for query in where),
-            "contradictory judgements bound what any ranker can reach: judge again, or add features that differ",
+            "contradictory judgments bound what any ranker can reach: judge again, or add features that differ",
         )
 
 

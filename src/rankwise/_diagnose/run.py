@@ -1,6 +1,6 @@
 """`diagnose`: check judged queries before a ranker learns from them.
 
-One pass over each set summarises its features; the checks of the other modules turn the summaries into findings.
+One pass over each set summarizes its features; the checks of the other modules turn the summaries into findings.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from rankwise._diagnose.drift import find_changed_meaning
 from rankwise._diagnose.features import (
     equal_features,
-    feature_names,
     feature_table,
     find_correlated,
     find_drift,
     find_in_features,
     odd_words,
-    summarise,
+    summarize,
 )
 from rankwise._diagnose.findings import Diagnosis, Finding
 from rankwise._diagnose.leaks import find_leaks, rank_alone
@@ -35,6 +34,7 @@ from rankwise._diagnose.queries import (
 from rankwise.errors import DataError
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
+from rankwise.queries.selection import names_or_columns
 from rankwise.queries.source import QuerySet
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
@@ -75,7 +75,7 @@ def diagnose(
 
     Notes
     -----
-    X is read a few times, in blocks, so that memory-mapped data and `Parts` larger than memory can be checked; labels,
+    X is read a few times, in blocks: memory-mapped data and `Parts` larger than memory can be checked; labels,
     ids and a key of every row are in memory. Equal rows and
     queries are found by 64-bit keys and then compared value by value. Leaks are looked for in at most 8 million values
     of X, and differences between splits in at most 1,000 queries of each, at equal distances. Findings do not depend on
@@ -93,7 +93,7 @@ def diagnose(
     (name, first), *rest = named.items()
     multipliers = odd_words(0, first.n_features)
     options: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
-    summary = summarise(first, multipliers, **options)
+    summary = summarize(first, multipliers, **options)
     facts = list_facts(first)
     alone = rank_alone(first)
     same = equal_features(first, summary)
@@ -115,11 +115,11 @@ def diagnose(
             continue
         words = np.empty_like(multipliers)
         words[columns] = multipliers
-        seen = summarise(other, words, **options)
+        seen = summarize(other, words, **options)
         splits.append(NamedQueries(label, other, columns, seen.row_key))
         if first.n_documents and other.n_documents:
             low, high = seen.low[columns], seen.high[columns]
-            names = feature_names(first)
+            names = names_or_columns(first)
             findings.extend(find_drift(name, label, names, summary, low, high))
             findings.extend(find_changed_meaning(name, first, label, other, columns, names))
     findings.extend(find_shared_queries(splits))

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._diagnose.features import feature_names
 from rankwise._figures import COLOURS, FAINT, house_style, new_figure
 from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import Query
+from rankwise.queries.selection import Query, names_or_columns
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._inputs import align, as_rows
 
@@ -84,7 +83,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     age      1.0000  2.0000  0.2500
     """
     lists = _one_query(model, query)
-    names, scores = feature_names(lists), model.predict(lists)
+    names, scores = names_or_columns(lists), model.predict(lists)
     parts = contributions_of(model, lists)
     shown = _row_namer(lists)
     if a is None:

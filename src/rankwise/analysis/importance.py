@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._diagnose.features import feature_names
 from rankwise._figures import COLOURS, FAINT, PlottedTable
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.comparison.rankers import takes_lists
@@ -19,6 +18,7 @@ from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries, as_queries
+from rankwise.queries.selection import names_or_columns
 from rankwise.rankers._base import LinearRanker
 
 _DRAWN = 20  # features that a picture shows
@@ -84,7 +84,7 @@ def permutation_importance(
     per_query = losses_by_query(
         model, queries, measure, repeats=repeats, random_state=random, n_jobs=n_jobs, **conventions
     )
-    return FeatureImportance.of(feature_names(queries), per_query, queries.weight, level, how, random)
+    return FeatureImportance.of(names_or_columns(queries), per_query, queries.weight, level, how, random)
 
 
 def losses_by_query(

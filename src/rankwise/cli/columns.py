@@ -29,7 +29,7 @@ NAMES = {
         *("userquery", "keyword", "keywords", "topic", "request", "sessionid", "session", "term"),
     ),
     "label": (
-        *("label", "grade", "relevance", "relevancelabel", "relevancegrade", "rel", "judgement", "judgment"),
+        *("label", "grade", "relevance", "relevancelabel", "relevancegrade", "rel", "judgment", "judgment"),
         *("rating", "target", "gain"),
     ),
     "docid": (
@@ -37,7 +37,7 @@ NAMES = {
         *("product", "ean", "gtin", "isbn", "listingid", "url", "uri", "id"),
     ),
 }
-_MOST_GRADES = 11  # different labels that judgements may have
+_MOST_GRADES = 11  # different labels that judgments may have
 _BY_NAME, _BY_VALUES = 2, 1
 
 
@@ -136,7 +136,7 @@ def _codes(column: "Column") -> NDArray[np.int64]:
 
 
 def _numbers(column: "Column") -> NDArray[np.float64] | None:
-    """The numbers of a column without gaps and negative ones, which stand for no judgement; None for words."""
+    """The numbers of a column without gaps and negative ones, which stand for no judgment; None for words."""
     from rankwise.features.columns import read_numbers
 
     try:

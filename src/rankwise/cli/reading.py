@@ -91,10 +91,10 @@ ColumnsOption = Annotated[
     Path | None,
     typer.Option("--columns", help="A file with all of these, as inspect writes it.", rich_help_panel=_TABLES),
 ]
-JudgementsOption = Annotated[
+JudgmentsOption = Annotated[
     Path | None,
     typer.Option(
-        "--judgements",
+        "--judgments",
         help="Judgments (qrels) of the documents in a JSON log of features, as Elasticsearch LTR writes it.",
         rich_help_panel=_VALUES,
     ),
@@ -154,12 +154,12 @@ def options(
     ignore: IgnoreOption = None,
     grades: GradesOption = None,
     columns: ColumnsOption = None,
-    judgements: JudgementsOption = None,
+    judgments: JudgmentsOption = None,
 ) -> dict[str, Any]:
     """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given."""
     found: dict[str, Any] = {"missing": missing, "unjudged": unjudged, "zero_based": zero_based(first_id)}
-    if judgements is not None:
-        found["judgements"] = judgements
+    if judgments is not None:
+        found["judgments"] = judgments
     return found | of_columns(qid, label, docid, ignore, None if grades is None else as_grades(grades), columns)
 
 
@@ -259,8 +259,8 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     }
     kind = "text" if os.fspath(path) == "-" else kind_of(path)
     is_log = kind == "json"
-    if "judgements" in reads and not is_log and (os.fspath(path) == "-" or path.exists()):
-        raise DataError(f"--judgements requires a JSON log of features, got {path}")
+    if "judgments" in reads and not is_log and (os.fspath(path) == "-" or path.exists()):
+        raise DataError(f"--judgments requires a JSON log of features, got {path}")
     # standard input, pipes and devices can be read only once
     if os.fspath(path) == "-" or (path.exists() and not path.is_file()):
         with open_text(path) as source:
@@ -269,7 +269,7 @@ def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
             return read_letor(source, **of_letor(path, reads))
     if kind == "table":
         return read_table(path, **of_tables)
-    of_log = {name: reads[name] for name in ("judgements", "features") if name in reads and is_log}
+    of_log = {name: reads[name] for name in ("judgments", "features") if name in reads and is_log}
     return read_any(path, **of_letor(path, reads), **of_log)
 
 
@@ -294,7 +294,7 @@ def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:
     if named and (os.fspath(path) == "-" or path.exists()):
         given = ", ".join(named)
         raise DataError(f"{given}: only tables (CSV, JSON lines, parquet, Arrow) have columns to name, got {path}")
-    return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgements")}
+    return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgments")}
 
 
 def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple[Any, Any]:

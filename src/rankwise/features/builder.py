@@ -209,7 +209,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         return roles
 
     def _decisions(self, table: RawTable, owner: NDArray[np.int64] | None, taken: set[str]) -> list[Decision]:
-        """What is done with each column that has no role."""
+        """The decision about each column that has no role."""
         named = {**dict.fromkeys(self.ignore, "ignore"), **dict(self.columns or {})}
         used = [name for key in self.transformers or () for name in _columns_of(key)]
         lacking = [name for name in (*named, *used, *(self.per_query or ())) if name not in table.names]

@@ -1,4 +1,4 @@
-"""What is done with a column: its kind, how it is read, and the reason in words, decided from the training table."""
+"""Decide the kind of a column from the training table, how it is read, and the reason in words."""
 
 import math
 import re
@@ -39,7 +39,7 @@ _MOST_UNITS = 12
 
 @dataclass(frozen=True)
 class Decision:
-    """What is done with one column.
+    """The decision about one column.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ def kernel_shape(kernel: Any, gamma: Any, degree: Any, coef0: Any, n_features: i
 
 
 class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """What the maps share: checks, and feature names for scikit-learn."""
+    """Base class of the maps: checks, and feature names for scikit-learn."""
 
     n_features_in_: int
 
@@ -125,7 +125,7 @@ class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class FourierFeatures(_RowMap):
-    r"""Random Fourier features of the rbf kernel, in pairs of a cosine and a sine, so that norm(z(x)) = 1 for every x.
+    r"""Random Fourier features of the rbf kernel, in pairs of a cosine and a sine: norm(z(x)) = 1 for every x.
 
     .. math:: z(x) = \sqrt{2/D}\,(\cos w_1 x, \dots, \cos w_{D/2} x, \sin w_1 x, \dots), \quad w_j \sim N(0, 2\gamma I),
 

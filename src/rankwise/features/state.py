@@ -30,12 +30,10 @@ def append_builder(file: StoreWriter, state: tuple[dict[str, Any], dict[str, NDA
         file.append(name, array)
 
 
-def read_builder(store: Store) -> "FeatureBuilder | None":
-    """The builder in a file, or None; what could not be one raises an error, for the file may be a stranger's."""
+def read_builder(store: Store) -> "FeatureBuilder":
+    """The builder in a file; what could not be one raises an error, for the file may be a stranger's."""
     from rankwise.features.builder import FeatureBuilder
 
-    if "features" not in store.metadata:
-        return None
     arrays = {name: store.array(name) for name in store.places if name.startswith("features.")}
     return FeatureBuilder.from_state(store.fact("features", dict), arrays)
 

@@ -1,7 +1,7 @@
 """Raw tables: the columns of a data frame, a CSV text or `Queries`, as arrays of numbers, texts or days.
 
 A column has the type that its source gives it. Texts are looked at later (:mod:`rankwise.features.columns`), in the
-same way for all sources, so that a CSV file and the data frame read from it give the same features.
+same way for all sources: a CSV file and the data frame read from it give the same features.
 """
 
 import math
@@ -59,7 +59,7 @@ class Column:
 
     @property
     def missing(self) -> NDArray[np.bool_]:
-        """Where there is no value; infinite numbers count as missing."""
+        """Whether each value is missing; infinite numbers count as missing."""
         if self.stored == "text":
             return np.fromiter((value is None for value in self.values), bool, len(self.values))
         return np.asarray(~np.isfinite(self.values), dtype=bool)

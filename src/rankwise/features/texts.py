@@ -1,4 +1,4 @@
-"""What the texts of a column say: numbers, amounts with a unit, truth values or dates.
+"""Values in the texts of a column: numbers, amounts with a unit, truth values or dates.
 
 Each ``*_of`` function either reads one text or finds out how all texts of a column are written. What it finds is a
 plain value, which is kept with the model, so that later tables are read in the same way.
@@ -114,7 +114,7 @@ def amount_of(text: str) -> tuple[str, str] | None:
 
 
 def units_of(texts: Iterable[str]) -> dict[str, str] | None:
-    """How the amounts of a column are written.
+    """The notation of the amounts of a column.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What makes features of one column: scikit-learn's transformers, fitted on the training table, and how they follow
+"""Make features of one column: scikit-learn's transformers, fitted on the training table, and how they follow
 each other.
 
 A number is read, filled (:class:`sklearn.impute.SimpleImputer`), bent (log), scaled, and put into relation to its query
@@ -28,7 +28,7 @@ _MISSING, _OTHER = "(missing)", "(other)"
 
 @dataclass(frozen=True)
 class Settings:
-    """How kinds of columns are treated: the parameters of :class:`rankwise.FeatureBuilder` of the same names."""
+    """The treatments of kinds of columns: the parameters of :class:`rankwise.FeatureBuilder` of the same names."""
 
     numbers: str = "keep"
     missing: str = "median"
@@ -39,7 +39,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Treatment:
-    """What makes features of one column, or of several together.
+    """Fitted transformers of one column, or of several together.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Treatment:
 
 
 def dense(found: Any) -> Array:
-    """What a transformer returned as a matrix of float64."""
+    """The result of a transformer as a matrix of float64."""
     if hasattr(found, "toarray"):
         found = found.toarray()
     array = np.asarray(found, dtype=np.float64)

@@ -1,6 +1,6 @@
 """Open and convert judged queries of any format.
 
-The format is recognised by the content of a file first, and by the ending of its name where that decides more.
+The format is recognized by the content of a file first, and by the ending of its name where that decides more.
 
 :func:`keep_rows` copies rows of a table as they are: every column stays, whether or not a ranker could read it. It
 opens a CSV, Parquet or Arrow file, reads its query ids and nothing else, and writes some of its rows to another file of
@@ -32,7 +32,7 @@ from rankwise.queries.queries import Queries
 
 _TABLES = (".parquet", ".csv")  # endings that are written; frames.is_table has those that are read
 _OF_TABLES = ("docid", "ignore", "grades", "features")
-_JUDGED = ("judgements",)
+_JUDGED = ("judgments",)
 _OF_LOGS = (*_JUDGED, "features", "missing", "unjudged")
 _STORES = (".rankwise", ".safetensors")
 _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
@@ -50,7 +50,7 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
     label : str, default="label"
         The column of labels, for tables.
     **options : keyword arguments
-        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; ``judgements`` for
+        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; ``judgments`` for
         logs, as in :func:`read_ltr_log`; the others are those of :func:`read_letor`.
 
     Returns
@@ -72,7 +72,7 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
         from rankwise.io.ltr_log import read_ltr_log
 
         known = {name: options[name] for name in _OF_LOGS if name in options}
-        return read_ltr_log(path, **{"judgements": None, **known})
+        return read_ltr_log(path, **{"judgments": None, **known})
     from rankwise.io.letor.read import read_letor
 
     of_others = (*_OF_TABLES, *_JUDGED)
@@ -80,7 +80,7 @@ def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "la
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """What a file is.
+    """The kind of a file.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         kind, first = stream.kind, stream.head.splitlines()[:1]
     if kind in ("records", "json"):
         return "table" if kind == "records" else "json"
-    # a header holds names: the first line of judgements and runs holds numbers
+    # a header holds names: the first line of judgments and runs holds numbers
     headed = kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first[0]))
     return "table" if is_table(name) or headed else "text"
 

@@ -7,7 +7,6 @@ The rows of a query may stand anywhere: :mod:`rankwise.queries.parts.regroup` pu
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -27,7 +26,7 @@ from rankwise.io.letor.read import FeatureCount, Unjudged, ZeroBased, as_reading
 from rankwise.io.letor.stream import iter_blocks
 from rankwise.io.sources import ByteStream, open_text
 from rankwise.io.tables.csv import CsvText
-from rankwise.io.tables.frames import open_frame, refuse_other_json, rows_of
+from rankwise.io.tables.frames import name_in_errors, open_frame, refuse_other_json, rows_of
 from rankwise.io.tables.rows import (
     Columns,
     Roles,
@@ -246,7 +245,7 @@ def _write_sources(sources: list[Any], writer: PartsWriter, options: "SourceOpti
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """How sources are read.
+    """The options of reading sources.
 
     Attributes
     ----------
@@ -390,7 +389,7 @@ class SourceReader:
         """A CSV text."""
         refuse_other_json(stream)
         asked, text = self._options, CsvText.open(stream)
-        with _about(stream.name):
+        with name_in_errors(stream.name):
             wanted = text.select(
                 self._roles(stream.name, text.names, asked.roles),
                 missing=asked.missing,
@@ -433,7 +432,7 @@ class SourceReader:
     def _arrow(self, name: str) -> Iterator[SourceBlock]:
         """A Parquet or Arrow file."""
         file = open_arrow(name)
-        with _about(name):
+        with name_in_errors(name):
             roles = _add_noted_roles(self._options.roles, file.facts, file.names)
             columns = self._roles(name, file.names, roles).among(file.names)
             row = 0
@@ -451,7 +450,7 @@ class SourceReader:
                 f"a source must be a path or a pyarrow dataset, got {type(dataset).__name__}; "
                 "from_frame reads data frames"
             )
-        with _about(name):
+        with name_in_errors(name):
             names = dataset.schema.names
             columns = self._roles(name, names, self._options.roles).among(names)
             needed = [*columns.features, *(one for one in (*columns[:4], columns.document_weight) if one is not None)]
@@ -559,14 +558,3 @@ def _batches(dataset: Any, columns: list[str]) -> Iterator[Any]:
     if hasattr(dataset, "select"):
         return iter(dataset.select(columns).to_batches(max_chunksize=_ROWS))
     return iter(batch.select(columns) for batch in dataset)
-
-
-@contextmanager
-def _about(name: str) -> Iterator[None]:
-    """Put the name of the source before messages about its data."""
-    try:
-        yield
-    except FileFormatError:
-        raise
-    except DataError as error:
-        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error

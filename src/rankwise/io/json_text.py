@@ -16,7 +16,7 @@ from rankwise.queries.checks import is_number
 
 
 class _RefusedError(ValueError):
-    """What Python's reader would take."""
+    """JSON that Python's reader would accept, and this one does not."""
 
 
 def read_json(source: Any) -> list[tuple[str, Any]]:
@@ -106,7 +106,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(word: str) -> NoReturn:
-    """What JSON does not have."""
+    """Raise an error for NaN and infinity, which JSON does not have."""
     raise _RefusedError(f"expected numbers, got {word}")
 
 

@@ -1,7 +1,7 @@
 """Features that the learning to rank plugins of Elasticsearch and OpenSearch log into their search responses.
 
 A search with an ``sltr`` query and ``ext.ltr_log`` returns, with every hit, ``fields._ltrlog[0].NAME``, a list of
-{"name": feature, "value": number}. :func:`read_ltr_log` joins such responses with judgements. The response does not say
+{"name": feature, "value": number}. :func:`read_ltr_log` joins such responses with judgments. The response does not say
 which query it answers: each is given under its query id.
 """
 
@@ -29,7 +29,7 @@ _EXTRA = "extra_logging"  # what scripts of features log besides; its value is a
 @validated
 def read_ltr_log(
     responses: Any,
-    judgements: Any = None,
+    judgments: Any = None,
     *,
     qid: Sequence[Any] | None = None,
     log: str | None = None,
@@ -37,7 +37,7 @@ def read_ltr_log(
     missing: Missing = "error",
     unjudged: Literal["error", "drop", "zero"] = "error",
 ) -> Queries:
-    """Read logged features and judgements as queries.
+    """Read logged features and judgments as queries.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def read_ltr_log(
         Search responses: an object of query id to response; or one response per line (or per element), each with its
         query id as an additional member ``qid``; or, with ``qid=``, one response, a list of them, or the answer of
         ``_msearch``, in the order of ``qid``. Several responses of one query are put together.
-    judgements : Qrels, path, data frame or mapping, default=None
-        Judgements by query id and document id, as :func:`rankwise.io.from_trec` takes them, or a mapping of query id to
+    judgments : Qrels, path, data frame or mapping, default=None
+        Judgments by query id and document id, as :func:`rankwise.io.from_trec` takes them, or a mapping of query id to
         mapping of document id to label. None: queries without labels, to be ranked.
     qid : sequence, default=None
         The query ids of responses that do not hold them.
@@ -58,7 +58,7 @@ def read_ltr_log(
         What to do with features that did not match a document, which the plugin logs without a value, and with those
         that an entry lacks, as in :meth:`rankwise.Queries.from_arrays`. The plugin's models compute with 0 for them.
     unjudged : {"error", "drop", "zero"}, default="error"
-        What to do with a hit that has no judgement: an error; leave it out; or label 0, marked as not judged.
+        What to do with a hit that has no judgment: an error; leave it out; or label 0, marked as not judged.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def read_ltr_log(
     FileFormatError
         If something is no search response with logged features; the message names the query and the document.
     DataError
-        If a document is twice in a query, or has no judgement.
+        If a document is twice in a query, or has no judgment.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def read_ltr_log(
             if docid in own:
                 raise DataError(f"{where}: document {docid!r:.60} occurs twice in query {query!r:.60}")
             own[docid] = values
-    labels = None if judgements is None else _labels(judgements)
+    labels = None if judgments is None else _labels(judgments)
     if labels is not None:
         _report(labels, documents)
     rows = [
@@ -185,17 +185,17 @@ def _values(entry: list[Any], where: str) -> dict[str, float]:
 # ------------------------------------------------------------------------------------------- joining
 
 
-def _labels(judgements: Any) -> Mapping[str, Mapping[str, float]]:
+def _labels(judgments: Any) -> Mapping[str, Mapping[str, float]]:
     """query -> document -> label."""
-    if isinstance(judgements, Mapping):
+    if isinstance(judgments, Mapping):
         return {
             str(query): {
                 str(docid): number_of(label, f"the label of document {docid!r:.60}", f"query {query!r:.60}")
                 for docid, label in items_of(documents, "labels by document", f"query {query!r:.60}")
             }
-            for query, documents in judgements.items()
+            for query, documents in judgments.items()
         }
-    qrels = as_qrels(judgements)
+    qrels = as_qrels(judgments)
     return by_query(qrels.qid, qrels.docid, qrels.label)
 
 
@@ -204,7 +204,7 @@ def _keep(row: tuple[str, str, Any, float | None], unjudged: str) -> bool:
     query, docid, _, label = row
     if unjudged == "error" and (label is None or label < 0):
         raise DataError(
-            f"document {docid!r:.60} of query {query!r:.60} has no judgement: pass unjudged='drop' or unjudged='zero'"
+            f"document {docid!r:.60} of query {query!r:.60} has no judgment: pass unjudged='drop' or unjudged='zero'"
         )
     return label is not None and label >= 0
 
@@ -215,8 +215,8 @@ def _report(labels: Mapping[str, Mapping[str, float]], documents: Mapping[str, M
     found = sum(docid in documents.get(query, {}) for query, own in labels.items() for docid in own)
     if every and documents and not found:
         raise DataError(
-            f"the responses and the judgements have no document in common: the responses begin with query "
-            f"{next(iter(documents))!r:.60}, the judgements with {next(iter(labels))!r:.60}"
+            f"the responses and the judgments have no document in common: the responses begin with query "
+            f"{next(iter(documents))!r:.60}, the judgments with {next(iter(labels))!r:.60}"
         )
     if found < every:
         logger.warning("%d of %d judged documents have no logged features, left out", every - found, every)

@@ -1,8 +1,8 @@
 """Scores of documents in the files of embedding tools: MTEB's predictions and those of sentence-transformers.
 
 :func:`read_predictions` reads them into the same :class:`~rankwise.io.trec.Run` as a TREC run, so that
-:func:`~rankwise.io.trec.from_trec` joins them with judgements. :func:`means_in_line` and :func:`means_in_json`
-recognise the files of both tools that hold means alone, from which nothing can be measured again or tested.
+:func:`~rankwise.io.trec.from_trec` joins them with judgments. :func:`means_in_line` and :func:`means_in_json`
+recognize the files of both tools that hold means alone, from which nothing can be measured again or tested.
 """
 
 import os
@@ -146,7 +146,7 @@ def first_line(path: str | os.PathLike[str]) -> str:
 
 
 def means_in_line(line: str) -> str | None:
-    """Which tool's means the file of this first line holds, or None if it is not known to hold means."""
+    """The tool that wrote the means in a file with this first line; None if it holds no means."""
     header = re.match(r'"?epoch"?,"?steps"?,', line)
     return None if header is None else "a CSV of sentence-transformers' evaluator, one line per evaluation"
 

@@ -1,4 +1,4 @@
-"""PyTerrier's data frames: results (qid, docno, score, features) and judgements (qid, docno, label).
+"""PyTerrier's data frames: results (qid, docno, score, features) and judgments (qid, docno, label).
 
 :func:`from_pyterrier` makes queries to learn from. To measure results, :func:`rankwise.io.from_trec` takes the same two
 frames in place of files.
@@ -33,7 +33,7 @@ def from_pyterrier(
     results : data frame
         One row per retrieved document with the columns qid, docno and features, an array of numbers.
     qrels : data frame, default=None
-        Judgements with the columns qid, docno and label; None for queries without labels.
+        Judgments with the columns qid, docno and label; None for queries without labels.
     feature_names : sequence of str, default=None
         One name per feature.
     missing : {"error", "zero", "min", "keep"}, default="error"
@@ -66,11 +66,11 @@ def from_pyterrier(
     )
     if qrels is None:
         return queries
-    judgements = as_qrels(qrels)
-    labels = by_query(judgements.qid, judgements.docid, judgements.label)
+    judgments = as_qrels(qrels)
+    labels = by_query(judgments.qid, judgments.docid, judgments.label)
     found = [labels.get(query, {}).get(document) for query, document in zip(qid, docid, strict=True)]
-    if lost := len(judgements) - sum(label is not None for label in found):
-        logger.warning("%d of %d judged documents were not retrieved, left out", lost, len(judgements))
+    if lost := len(judgments) - sum(label is not None for label in found):
+        logger.warning("%d of %d judged documents were not retrieved, left out", lost, len(judgments))
     # a negative label is that of a document which nobody judged
     own = np.array([-1.0 if label is None else label for label in found], dtype=np.float64)
     return queries.with_labels(np.maximum(own, 0.0)).with_judged(own >= 0)

@@ -113,7 +113,7 @@ class _Lookahead:
         return self._ahead[:size]
 
     def beginning(self) -> bytes:
-        """What is there of the first bytes, at least eight of them: a pipe may give no more for a while."""
+        """The first bytes that are there, at least eight of them: a pipe may give no more for a while."""
         self.peek(8)
         return self._ahead[:HEAD]
 
@@ -192,8 +192,8 @@ class ByteStream:
 
     @property
     def kind(self) -> Literal["letor", "csv", "records", "json"]:
-        """What the text looks like: lines ``label qid:id feature:value``, names with a delimiter between them, rows in
-        JSON, or other JSON.
+        """The format that the text looks like: lines ``label qid:id feature:value``, names with a delimiter between
+        them, rows in JSON, or other JSON.
         """
         if self.head.lstrip()[:1] in (b"{", b"["):
             return "records" if self._holds_records() else "json"
@@ -250,7 +250,7 @@ class ByteStream:
 
 
 def name_of(source: Any) -> str:
-    """How error messages call a source."""
+    """The name of a source in error messages."""
     if hasattr(source, "read"):
         name = getattr(source, "name", None)
         return name if isinstance(name, str) else "the stream"

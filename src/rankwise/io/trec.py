@@ -1,6 +1,6 @@
-"""TREC runs and judgements (qrels): the files that search engines and their evaluation exchange.
+"""TREC runs and judgments (qrels): the files that search engines and their evaluation exchange.
 
-A run has a line for each retrieved document, ``qid Q0 docid rank score tag``; judgements have ``qid iteration docid
+A run has a line for each retrieved document, ``qid Q0 docid rank score tag``; judgments have ``qid iteration docid
 label``. Fields are separated by blanks or tabs, files may be gzipped, and ids are
 texts (``007`` stays ``007``). :func:`from_trec` joins the two files into `Queries` and scores; :func:`write_run` and
 :func:`write_qrels` go the other way.
@@ -36,7 +36,7 @@ Source = FilePath | IO[bytes]
 
 _RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
 _QRELS = ("qid", "iteration", "docid", "label")
-BEIR = (b"query-id", b"corpus-id", b"score")  # the first line of judgements of the BEIR benchmark, and so of MTEB
+BEIR = (b"query-id", b"corpus-id", b"score")  # the first line of judgments of the BEIR benchmark, and so of MTEB
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +107,12 @@ def read_run(path: Source) -> Run:
 
 
 def read_qrels(path: Source) -> Qrels:
-    """Read judgements.
+    """Read judgments.
 
     Parameters
     ----------
     path : path, ``-`` or binary file object
-        The judgements, plain or gzipped; TREC's four columns, or BEIR's three under query-id, corpus-id and score.
+        The judgments, plain or gzipped; TREC's four columns, or BEIR's three under query-id, corpus-id and score.
 
     Returns
     -------
@@ -138,26 +138,26 @@ def from_trec(
     """Judged queries, and the scores that a run gives to their documents.
 
     A query holds every retrieved document, in the order of the run, and then every judged document that was not
-    retrieved. A retrieved document without judgement has label 0, and ``queries.judged`` is False there. A document
+    retrieved. A retrieved document without judgment has label 0, and ``queries.judged`` is False there. A document
     that was not retrieved has score -inf: it counts among the relevant ones and takes no position.
 
     Parameters
     ----------
     qrels : Qrels, path, binary file object or data frame
-        The judgements, or what :func:`read_qrels` reads, or a table with the columns qid, docno (or docid) and label,
+        The judgments, or what :func:`read_qrels` reads, or a table with the columns qid, docno (or docid) and label,
         as PyTerrier has them.
     run : Run, path, binary file object or data frame
         The run, or what :func:`read_run` reads, or a table with the columns qid, docno (or docid) and score.
     missing_queries : {"skip", "zero"}, default="skip"
         Whether a judged query that is not in the run is left out, or is kept with nothing retrieved. Queries of the run
-        without judgements are left out. ``logging`` reports both.
+        without judgments are left out. ``logging`` reports both.
     unjudged : {"zero", "drop", "error"}, default="zero"
         What a negative label means: label 0 and not judged (trec_eval's rule), no such document, or a mistake.
 
     Returns
     -------
     queries : Queries
-        In the order of the judgements, with document ids and without features.
+        In the order of the judgments, with document ids and without features.
     scores : ndarray of float64, shape (n_documents,)
         One score per document.
     """
@@ -220,7 +220,7 @@ def write_run(
 
 
 def write_qrels(queries: Queries, path: FilePath) -> None:
-    """Write the labels as judgements, in input order; whole labels as integers, as trec_eval requires them.
+    """Write the labels as judgments, in input order; whole labels as integers, as trec_eval requires them.
 
     Documents that were not judged are left out.
 
@@ -250,7 +250,7 @@ def as_run(given: Any) -> Run:
 
 
 def as_qrels(given: Any) -> Qrels:
-    """The judgements that are given, or that a file or a table holds; see :func:`from_trec`."""
+    """The judgments that are given, or that a file or a table holds; see :func:`from_trec`."""
     if isinstance(given, Qrels):
         return given
     return Qrels(*_of_frame(given, "label")) if hasattr(given, "columns") else read_qrels(given)
@@ -300,7 +300,7 @@ def _labels_by_query(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]
 
 
 def _join(labels: dict[str, float], scores: dict[str, float]) -> list[tuple[str, float, float]]:
-    """(docid, label, score) of the retrieved documents, and then of the others in the judgements; -1: not judged."""
+    """(docid, label, score) of the retrieved documents, and then of the others in the judgments; -1: not judged."""
     rows = [(docid, labels.get(docid, -1.0), score) for docid, score in scores.items()]
     rows += [(docid, label, -np.inf) for docid, label in labels.items() if docid not in scores]
     return [row for row in rows if row[1] == row[1]]
@@ -312,8 +312,8 @@ def _report(labels: dict[str, Any], scores: dict[str, Any], missing_queries: str
     extra = [qid for qid in scores if qid not in labels]
     if missing and len(missing) == len(labels) and scores:
         raise DataError(
-            f"the run and the judgements have no query in common: the run begins with {next(iter(scores))!r}, the "
-            f"judgements with {missing[0]!r}"
+            f"the run and the judgments have no query in common: the run begins with {next(iter(scores))!r}, the "
+            f"judgments with {missing[0]!r}"
         )
     if missing:
         what = "left out" if missing_queries == "skip" else "kept with nothing retrieved"

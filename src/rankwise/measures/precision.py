@@ -206,7 +206,7 @@ def judged_formula(value, end, retrieved, best, table, params):
 class Judged(Measure):
     """Judged@k = (judged documents in 1..k) / k, or divided by the number of retrieved documents if that is smaller.
 
-    It measures the judgements and not the ranking: where it is far below 1, the other measures take much for
+    It measures the judgments and not the ranking: where it is far below 1, the other measures take much for
     non-relevant that nobody looked at. ir-measures has the same definition.
 
     Parameters

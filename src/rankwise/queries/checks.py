@@ -241,7 +241,7 @@ def as_judged(judged: ArrayLike, labels: NDArray[np.float64]) -> NDArray[np.bool
 
 
 def refuse_unjudged(queries: "Queries", what: str) -> None:
-    """Raise an error where a format would make judgements of documents that nobody judged."""
+    """Raise an error where a format would make judgments of documents that nobody judged."""
     if queries.judged is not None and not queries.judged.all():
         raise DataError(
             f"{what} cannot say that {plural(int((~queries.judged).sum()), 'document')} of these queries were not "

@@ -54,7 +54,7 @@ def _document_weights(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
 
 
 def _concat_judged(parts: Sequence[Queries]) -> NDArray[np.bool_] | None:
-    """Which documents were judged, all of those of parts that do not say; None if no part does."""
+    """Whether each document was judged, True in parts without this fact; None if no part has it."""
     if all(part.judged is None for part in parts):
         return None
     return np.concatenate([np.ones(part.n_documents, bool) if part.judged is None else part.judged for part in parts])

@@ -2,7 +2,7 @@
 
 Ids are any hashables, in any row order; queries are numbered by first appearance. :func:`by_id` groups by ids,
 :func:`by_size` by the sizes of consecutive queries, :func:`by_run` by runs of rows with one id, and :func:`as_layout`
-checks a layout that a caller gives. ``rows`` is None where the input is already grouped, so that the common case stores
+checks a layout that a caller gives. ``rows`` is None where the input is already grouped: the common case stores
 and copies nothing.
 """
 
@@ -146,7 +146,7 @@ def climbs(first: NDArray[Any], end: int) -> bool:
 
 
 def _slip(start: Any, n_rows: int) -> str:
-    """What was given in place of offsets, and which argument takes it."""
+    """A message about what was passed in place of offsets, and the argument that takes it."""
     try:
         length = len(start)
     except TypeError:
@@ -175,7 +175,7 @@ def by_id(qid: ArrayLike | Sequence[Any], n_rows: int) -> Grouping:
 def by_run(head: NDArray[np.int64], ids: NDArray[Any], n_rows: int) -> Grouping:
     """Group runs of rows, each given by its first row and its id; runs with the same id form one query."""
     code, _ = number_by_appearance(ids)
-    changes = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))  # neighbours may be one run in two pieces
+    changes = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))  # neighbors may be one run in two pieces
     head, ids, code = head[changes], ids[changes], code[changes]
     _, first = np.unique(code, return_index=True)
     bounds = np.append(head, n_rows).astype(np.int64)

@@ -125,7 +125,7 @@ def _list_features(names: tuple[str, ...] | None) -> list[str]:
 
 
 def _more(count: int) -> str:
-    """How many are not shown."""
+    """A line with the number of queries that are not shown."""
     return paragraph(f"and {count:,} more") if count > 0 else ""
 
 

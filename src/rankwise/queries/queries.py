@@ -373,7 +373,7 @@ class Queries(MemorySource):
         return placed
 
     def rows_of(self, query: int) -> Any:
-        """What selects the rows of one query from an array in input order.
+        """The index that selects the rows of one query from an array in input order.
 
         Parameters
         ----------
@@ -493,7 +493,7 @@ class Queries(MemorySource):
         Parameters
         ----------
         y : array-like, shape (n_documents,), or None
-            The new labels, which count as judgements of all documents; None removes the labels.
+            The new labels, which count as judgments of all documents; None removes the labels.
 
         Returns
         -------

@@ -199,3 +199,8 @@ def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) ->
         finite=queries._finite,
         judged=None if queries.judged is None else queries.judged[rows],
     )
+
+
+def names_or_columns(queries: "Queries") -> list[str]:
+    """The names of the features; their columns, such as ``X[:, 4]``, where they have none."""
+    return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))

@@ -171,7 +171,7 @@ def _read_document_weight(store: Store, n_rows: int) -> NDArray[np.float64] | No
 
 
 def _read_judged(store: Store, n_rows: int) -> NDArray[np.bool_] | None:
-    """Which documents were judged, or None."""
+    """Whether each document was judged, or None."""
     if "judged" not in store:
         return None
     return checks.as_judged(store.array("judged", np.uint8, (n_rows,)) != 0, store.array("y", np.float64, (n_rows,)))
@@ -198,7 +198,7 @@ def _read_names(store: Store, count: int) -> tuple[str, ...] | None:
 
 
 class QueriesWriter:
-    """Write queries block after block into one file, so that they may be larger than memory.
+    """Write queries block after block into one file; they may be larger than memory.
 
     The file holds what ``Queries.concat(blocks)`` would: blocks that share a query id raise an error. Arrays with one
     entry per document go to the disk at once; only arrays with one entry per query are kept until the end. Blocks of
@@ -355,7 +355,7 @@ class QueriesWriter:
 
 
 class Form(NamedTuple):
-    """What the blocks of one file, or of one data set in parts, have in common.
+    """The facts that the blocks of one file, or of one data set in parts, share.
 
     Attributes
     ----------

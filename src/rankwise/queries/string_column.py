@@ -185,7 +185,7 @@ class StringColumn(ShownAsFacts):
 
 
 def offsets(lengths: ArrayLike) -> NDArray[np.int64]:
-    """Where consecutive pieces of these lengths begin, and where the last one ends: 0, l_0, l_0 + l_1, ..."""
+    """The offsets of consecutive pieces of these lengths: 0, l_0, l_0 + l_1, ..."""
     sums = np.cumsum(np.asarray(lengths, dtype=np.int64))
     return np.concatenate([np.zeros(1, np.int64), sums])
 

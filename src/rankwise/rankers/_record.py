@@ -148,7 +148,7 @@ class FitRecord:
     def read(cls, store: Store, parameters: Mapping[str, Any], width: int, names: list[str] | None) -> "FitRecord":
         """The record in the file of a ranker with so many features; the file is untrusted."""
         digest = store.fact("digest", str) if "digest" in store.metadata else None
-        builder = read_builder(store)
+        builder = read_builder(store) if "features" in store.metadata else None
         if builder is not None and list(builder.feature_names_out_) != names:
             raise RankwiseError("its features are not those of its FeatureBuilder")
         return cls(

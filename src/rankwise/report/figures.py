@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._diagnose.features import feature_names
 from rankwise._kernels.blas import one_blas_thread
 from rankwise._tables import Table
 from rankwise.analysis.importance import FeatureImportance, losses_by_query, weights_of
@@ -25,6 +24,7 @@ from rankwise.evaluation.comparison.store import is_kept
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures._base import Vector
 from rankwise.queries.queries import Queries
+from rankwise.queries.selection import names_or_columns
 from rankwise.rankers._base import Ranker
 from rankwise.report.attempts import attempt
 from rankwise.report.compact import numbers
@@ -174,7 +174,7 @@ def weights(comparison: Comparison) -> dict[str, Any]:
         scaled = [spread * w / (np.linalg.norm(spread * w) or 1.0) for w in raw if w is not None]
         if scaled:
             found[name] = np.array(scaled)
-    names = feature_names(comparison.queries)
+    names = names_or_columns(comparison.queries)
     largest = np.max([np.abs(each.mean(axis=0)) for each in found.values()], axis=0) if found else np.zeros(len(names))
     shown = np.argsort(-largest, kind="stable")[:_WEIGHTS_SHOWN]
     shown = shown[largest[shown] > 0]
@@ -197,7 +197,7 @@ def importance(comparison: Comparison) -> dict[str, Any]:
     sample, chosen = _sample(comparison)
     measure = comparison.results[comparison.baseline].measures[0]
     conventions = comparison.about["conventions"]
-    names, seed = feature_names(sample), comparison.about["random_state"]
+    names, seed = names_or_columns(sample), comparison.about["random_state"]
     fold_of = comparison.fold_of_query[chosen]
     found = {}
     for name, models in comparison.models.items():

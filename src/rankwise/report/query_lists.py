@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._diagnose.features import feature_names
 from rankwise.analysis.importance import weights_of
 from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.queries.queries import Queries
+from rankwise.queries.selection import names_or_columns
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import name_of, numbers
 from rankwise.report.descriptions import Descriptions
@@ -119,7 +119,7 @@ def query_lists(
     buffer = (rows - len(chosen)) // (1 + len(parts))
     explained = _depth(comparison.queries, chosen, ranks, limits.documents, buffer)
     used = used if explained else used[:0]
-    names = feature_names(comparison.queries)
+    names = names_or_columns(comparison.queries)
     documents, queries = documents or Descriptions((), {}), queries or Descriptions((), {})
     return {
         "document_columns": list(documents.columns),

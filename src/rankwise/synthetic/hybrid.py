@@ -1,4 +1,4 @@
-"""`make_hybrid`: simulated runs of hybrid search, with judgements, for demonstrations and tests."""
+"""`make_hybrid`: simulated runs of hybrid search, with judgments, for demonstrations and tests."""
 
 import math
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def make_hybrid(
     :math:`z_j = c_j r + \sqrt{1 - c_j^2}\, e_j`, and on a scale of its own: BM25 from 0 to some tens, larger for rare
     words, similarities of vectors in a narrow range, heavy tails. A sub-query returns its ``depth`` best documents; the
     others have NaN in its column, and documents that no sub-query returns are left out. The correlations c differ
-    (BM25 0.45, vectors 0.70), so that equal weights are not the best. This is not a model of any real engine.
+    (BM25 0.45, vectors 0.70): equal weights are not the best. This is not a model of any real engine.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """`Stream`: simulated streams of judged queries whose best linear ranker is known.
 
 :func:`separable_stream`, :func:`noisy_stream` and :func:`drifting_stream` make streams in which one weight vector ranks
-all queries perfectly, some judgements are wrong, or the best weight vector turns.
+all queries perfectly, some judgments are wrong, or the best weight vector turns.
 """
 
 import math
@@ -327,7 +327,7 @@ def noisy_stream(
     radius: float = 1.0,
     random_state: int | np.random.Generator = 0,
 ) -> Stream:
-    """Simulate a separable stream in which some judgements are wrong.
+    """Simulate a separable stream in which some judgments are wrong.
 
     The documents are those of :func:`separable_stream` with the same seed; only the labels differ.
 

@@ -1,4 +1,4 @@
-"""How a LETOR text is to be read, and the messages for what cannot be read.
+"""The options of reading a LETOR text, and the messages for what cannot be read.
 
 The compiled reader notes a reason and a byte. :func:`problem` turns them into an error that names the file, the line,
 the column, what was found and what was expected.
@@ -26,7 +26,7 @@ _BLOCK = 1 << 22  # bytes that are scanned together
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a text.
+    """The options of reading a text.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class SourceLocation:
         return _identity(self.token(place))
 
     def find_repeated(self, place: int) -> int:
-        """Where the first repeated feature of a line stands, from this byte on."""
+        """The place of the first repeated feature of a line, from this byte on."""
         end = place
         while end < len(self.text) and self.text[end] not in b"\n#":
             end += 1
@@ -126,18 +126,18 @@ class SourceLocation:
         return place
 
     def find_feature(self, feature: int) -> int:
-        """Where the first ``id:`` of this feature stands; ids beyond the largest known one are the same."""
+        """The place of the first ``id:`` of this feature; ids beyond the largest known one are the same."""
         digits = rb"[1-9][0-9]{17,}" if feature >= code.LARGEST_ID else b"0*%d" % feature
         found = re.search(rb"[ \t\r\v\f]" + digits + rb":", self.text.data)
         return found.start() + 1 if found else 0
 
     def stray_return(self) -> int | None:
-        """Where a comment holds a carriage return with more than blanks behind it in its line, or None."""
+        """The place in a comment of a carriage return with more than blanks behind it in its line, or None."""
         found = re.compile(rb"#[^\n\r]*(\r)[ \t\r\v\f]*[^ \t\r\v\f\n]").search(self.text.data)
         return found.start(1) if found else None
 
     def _line_begin(self, place: int) -> int:
-        """Where the line of this byte begins."""
+        """The place at which the line of this byte begins."""
         last = place
         while last > 0:
             first = max(0, last - _BLOCK)

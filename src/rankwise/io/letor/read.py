@@ -118,7 +118,7 @@ def read_letor(
     Parameters
     ----------
     path : path, ``-`` or binary file object
-        The text; ``-`` is standard input. gzip is recognised by its first bytes.
+        The text; ``-`` is standard input. gzip is recognized by its first bytes.
     dtype : {"float64", "float32"}, default="float64"
         The type of X; float32 is the rounded float64 value.
     missing : {"error", "zero", "min", "keep"}, default="error"
@@ -280,7 +280,7 @@ RANGE = 1 << 21  # bytes per range; the cuts, and with them the result, do not d
 SAMPLES, SAMPLE = 16, 1 << 13  # the number of ranges that are sampled, and bytes at the beginning of each
 UNDECIDED = 64  # values that a range may leave to Python's float before it is read again with a larger buffer
 # A table of so many bytes is always accepted. A larger one may have at most so many values per byte of its text: a
-# value takes five to ten bytes, so that a table in which one value in a thousand is not 0 is accepted.
+# value takes five to ten bytes: a table in which one value in a thousand is not 0 is accepted.
 _UNQUESTIONED = 100 << 20
 _VALUES_A_BYTE = 100
 

@@ -56,7 +56,7 @@ def iter_letor(
     Parameters
     ----------
     path : path, ``-`` or binary file object
-        The text; ``-`` is standard input. gzip is recognised by its first bytes.
+        The text; ``-`` is standard input. gzip is recognized by its first bytes.
     rows : int, default=100_000
         The smallest number of documents of a block, except for the last one.
     dtype : {"float64", "float32"}, default="float64"
@@ -75,7 +75,7 @@ def iter_letor(
         The number of threads; None uses every core.
     returning : {"error", "new"}, default="error"
         What to do with an id that returns after its rows have ended: raise an error, or begin another query. With "new"
-        no id is remembered, so that a stream of any length takes the memory of one block; a block may then hold an id
+        no id is remembered, and a stream of any length takes the memory of one block; a block may then hold an id
         more than once.
     on_read : callable, default=None
         Receives the number of bytes (packed ones, if the source is gzipped) each time some are read.
@@ -193,5 +193,5 @@ def refuse_returning(table: LetorTable, seen: set[str], where: SourceLocation) -
 def runs_as_lists(table: LetorTable) -> Grouping:
     """Make every run of rows with one qid a query of its own, without memory of earlier runs."""
     qid = parse_ids(table.run_qid)
-    begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbours with one id are a run that was read in pieces
+    begins = np.concatenate([[True], qid[1:] != qid[:-1]])  # neighbors with one id are a run that was read in pieces
     return Grouping(np.append(table.run_row[begins], len(table.y)).astype(np.int64), None, qid[begins])

@@ -48,7 +48,7 @@ class Format(NamedTuple):
 
 
 class Places(NamedTuple):
-    """How messages call a place of the text.
+    """The names of places in a text, for messages.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Places(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which columns are read, and what happens to empty cells.
+    """The columns to read, and the policies for empty cells.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ def _records(text: str, delimiter: str, line: int, places: Places, width: int) -
 
 
 def _record_end(text: bytes) -> int:
-    """Where the first record ends, or -1."""
+    """The place of the end of the first record, or -1."""
     end = text.find(b"\n")
     while end >= 0 and text.count(b'"', 0, end) % 2:
         end = text.find(b"\n", end + 1)

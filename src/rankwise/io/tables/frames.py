@@ -219,7 +219,7 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
         columns["weight"] = "weight"
     if "document_weight" not in columns and facts.get("document_weighted") is True:
         columns["document_weight"] = "document_weight"
-    with _about(name):
+    with name_in_errors(name):
         queries = from_frame(table, **columns)
     return queries._replace(feature_names=None) if facts.get("named") is False else queries
 
@@ -264,7 +264,7 @@ def iter_table(
             yield from _iter_csv(source, roles, rows, missing)
         return
     table = open_arrow(name)
-    with _about(name):
+    with name_in_errors(name):
         if table.facts.get("weighted") is True:
             roles = replace(roles, ignore=(*roles.ignore, "weight"))
         if table.facts.get("document_weighted") is True:
@@ -324,7 +324,7 @@ def suffix_of(path: File) -> str:
 
 
 @contextmanager
-def _about(name: str) -> Iterator[None]:
+def name_in_errors(name: str) -> Iterator[None]:
     """Put the name of the file before messages about its data."""
     try:
         yield
@@ -341,7 +341,7 @@ def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
     refuse_other_json(source)
     policies = {name: columns.pop(name) for name in ("missing", "unjudged", "grades") if name in columns}
     text = CsvText.open(source)
-    with _about(source.name):
+    with name_in_errors(source.name):
         wanted = text.select(Roles(**columns), **policies)
         rows = without_unjudged(TableRows.concat(list(text.pieces(wanted))), wanted.unjudged)
         return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
@@ -359,7 +359,7 @@ def _iter_csv(source: ByteStream, roles: Roles, rows: int | None, missing: Missi
     """Read a CSV text in blocks of whole queries."""
     refuse_other_json(source)
     text = CsvText.open(source)
-    with _about(source.name):
+    with name_in_errors(source.name):
         wanted = text.select(roles, missing=missing)
         yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, source.name)
 

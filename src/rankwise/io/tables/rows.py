@@ -1,4 +1,4 @@
-"""Which column of a table plays which role, and how rows become queries.
+"""The roles of the columns of a table, and its rows as queries.
 
 :class:`Roles` finds the columns by name. :class:`TableRows` holds rows as arrays, whatever file or data frame they come
 from. :func:`as_queries` makes queries of all rows at once, :func:`whole_lists` makes blocks of whole queries of a
@@ -31,7 +31,7 @@ _SHOWN = 12  # names that a message shows
 # Other common names, which are suggested where no column has a similar name.
 _ALSO = {
     "qid": ("query", "query_id", "queryid", "q_id", "search_id", "session"),
-    "label": ("grade", "relevance", "rel", "judgement", "judgment", "rating", "target"),
+    "label": ("grade", "relevance", "rel", "judgment", "judgment", "rating", "target"),
 }
 
 
@@ -64,7 +64,7 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class Roles:
-    """What the caller says about the columns of a table before its header is known, as the keywords of ``from_frame``.
+    """The roles of columns as the caller names them, before the header is known; the keywords of ``from_frame``.
 
     Attributes
     ----------
@@ -418,7 +418,7 @@ def _parquet(name: str) -> ArrowFile:
 
 
 def _arrow(name: str) -> ArrowFile:
-    """Open an Arrow file of either form; it is read and not mapped, so that later changes of the file do no harm."""
+    """Open an Arrow file of either form; it is read and not mapped: later changes of the file do no harm."""
     arrow, ipc = require("pyarrow"), require("pyarrow.ipc")
 
     def reader() -> Any:
@@ -443,7 +443,7 @@ def _arrow(name: str) -> ArrowFile:
 
 
 def _facts(schema: Any) -> dict[str, Any]:
-    """What ``write_table`` noted in the file; empty for a table of another origin."""
+    """The facts that ``write_table`` noted in the file; empty for a table of another origin."""
     try:
         facts = json.loads((schema.metadata or {}).get(KEY.encode(), b"{}"))
     except ValueError:

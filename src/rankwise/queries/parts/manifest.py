@@ -84,7 +84,7 @@ class PartFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a data set in parts holds.
+    """The description of a data set in parts.
 
     Attributes
     ----------
@@ -356,7 +356,7 @@ def _strips(values: Matrix) -> Iterator[Matrix]:
 
 
 class Summary:
-    """What is collected of all blocks: ``facts`` of the manifest.
+    """Statistics of all blocks: ``facts`` of the manifest.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class QueryNumbers:
         return found[code], place[unknown[new]].astype(np.int64)
 
     def _add(self, keys: Words, confirmation: Words, numbers: NDArray[np.int64]) -> None:
-        """Keep new keys, which are sorted; runs of similar length are merged, so that there are few."""
+        """Keep new keys, which are sorted; runs of similar length are merged to keep them few."""
         if not len(keys):
             return
         self._count += len(keys)

@@ -69,7 +69,7 @@ class SourceBlock:
 
 
 class _Form(NamedTuple):
-    """What the blocks have in common, and the source of the first one."""
+    """The facts that all blocks share, and the source of the first one."""
 
     source: str
     labelled: bool
@@ -302,7 +302,7 @@ class Regrouped:
 
 
 def _places(query: NDArray[np.int64], filled: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where rows of these queries go, in their order; ``filled`` moves on."""
+    """The places of the rows of these queries, in their order; ``filled`` moves on."""
     order = np.argsort(query, kind="stable")
     which, begin, count = np.unique(query[order], return_index=True, return_counts=True)
     place = np.empty(len(query), np.int64)

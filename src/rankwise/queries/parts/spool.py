@@ -56,7 +56,7 @@ def _at(column: Any, places: Any) -> Any:
 
 @dataclass(frozen=True)
 class Segment:
-    """Where rows stand in a file.
+    """The places of rows in a file.
 
     Attributes
     ----------

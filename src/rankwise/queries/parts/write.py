@@ -1,4 +1,4 @@
-"""Write a data set in parts, block after block, so that it may be larger than memory.
+"""Write a data set in parts, block after block; it may be larger than memory.
 
 A part ends where a chunk of the whole data set ends (:func:`~rankwise._kernels.parallel.query_chunks`), the last one
 before the part would be larger than asked for. So every chunk lies in one file, and its block is a view of that file.
@@ -54,7 +54,7 @@ class PartsWriter(ShownAsFacts):
     n_jobs : int, default=None
         The number of threads for fingerprints; None uses every core.
     distinct : bool, default=False
-        Whether the caller knows that query ids differ, so that this is not checked again.
+        Whether the caller knows that query ids differ; this is then not checked again.
 
     Attributes
     ----------
@@ -193,12 +193,12 @@ class _OpenPart:
 
 
 def entry_of(path: Path, queries: int, documents: int) -> PartFile:
-    """What the manifest says about a file."""
+    """The entry of a file in the manifest."""
     return PartFile(path.name, queries, documents, path.stat().st_size, checksum(path))
 
 
 class IndexColumns:
-    """What is collected of all blocks for the index and the manifest: 40 bytes per query.
+    """Facts of all blocks for the index and the manifest: 40 bytes per query.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class IndexColumns:
 
     @property
     def facts(self) -> dict[str, object]:
-        """What is known of the values."""
+        """The statistics of the values."""
         return self._summary.facts()
 
     @property

@@ -259,7 +259,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
         return sorted(set(levels), reverse=self.max_norm is None)
 
     def _best(self, levels: Sequence[float], judged: Vector) -> int:
-        """The position of the best level; of equals, or without any judgement, the one closest to w0."""
+        """The position of the best level; of equals, or without any judgment, the one closest to w0."""
         worth = dict(zip(levels, np.where(np.isnan(judged), -np.inf, judged), strict=True))
         return list(levels).index(max(self._easiest_first(levels), key=lambda level: worth[level]))
 
