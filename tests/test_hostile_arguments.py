@@ -160,7 +160,7 @@ def test_r8_parameters_of_losses(kind):
 
 
 def test_r8_a_seed_that_is_none_is_refused_by_name():
-    with pytest.raises(RankwiseError, match=r"random_state must be None, a whole number .*, got 'x'"):
+    with pytest.raises(RankwiseError, match="'random_state' parameter of"):
         rw.split(LISTS, random_state="x")
-    with pytest.raises(RankwiseError, match="random_state must be None, a whole number from 0 on"):
+    with pytest.raises(RankwiseError, match="'random_state' parameter of kfold"):
         list(rw.kfold(LISTS, random_state=-1))

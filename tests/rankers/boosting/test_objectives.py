@@ -214,7 +214,7 @@ def test_rows_that_are_not_those_of_the_queries_raise_an_error():
     lists, other = queries(30), queries(30, seed=1)
     made = rw.boosting.objective(losses.ListNet(), lists)
     params = {"objective": made, **QUIET}
-    with pytest.raises(DataError, match=f"trains on {other.n_documents:,} rows: give it queries.X"):
+    with pytest.raises(DataError, match=f"trains on {other.n_documents:,} rows: pass queries.X"):
         lightgbm.train(params, lightgbm.Dataset(other.X, other.y), 2)
     y = lists.y.copy()
     y[3] += 1

@@ -124,7 +124,7 @@ def test_a_query_is_scored_the_same_alone_among_others_and_by_a_scorer(queries):
     order = np.random.default_rng(0).permutation(queries.n_documents)
     mixed = rw.Queries.from_arrays(queries.X[order], qid=queries.query_of_row[order], missing="keep")
     np.testing.assert_array_equal(model.predict(mixed), scores[order])
-    with pytest.raises(DataError, match=r"within each query \(normalizer='min_max'\): give Queries"):
+    with pytest.raises(DataError, match=r"within each query \(normalizer='min_max'\): pass Queries"):
         model.predict(queries.X)
 
 

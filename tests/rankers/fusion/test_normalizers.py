@@ -76,30 +76,30 @@ def test_columns_are_normalised_within_their_query_by_the_rules_of_the_engine(en
     X = np.concatenate([as_array(column) for column in lists])[:, None]
     start = np.concatenate([[0], np.cumsum([len(column) for column in lists])])
     expected = np.concatenate([as_array(plain(normalizer, engine, column)) for column in lists])
-    found = Fusion(normalizer, engine).normalised(X, start)[:, 0]
+    found = Fusion(normalizer, engine).normalize(X, start)[:, 0]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_column_does_not_change_another():
     rng = np.random.default_rng(0)
     X, start = rng.random((9, 3)), np.array([0, 4, 4, 9])
-    together = Fusion("l2").normalised(X, start)
+    together = Fusion("l2").normalize(X, start)
     for column in range(3):
-        np.testing.assert_array_equal(Fusion("l2").normalised(X[:, [column]], start)[:, 0], together[:, column])
+        np.testing.assert_array_equal(Fusion("l2").normalize(X[:, [column]], start)[:, 0], together[:, column])
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 @pytest.mark.parametrize("normalizer", ["min_max", "l2", "z_score"])
 def test_no_size_of_scores_leaves_float64(normalizer, scale):
     X, start = np.random.default_rng(1).random((6, 2)), np.array([0, 6])
-    usual, other = (Fusion(normalizer).normalised(X * factor, start) for factor in (1.0, scale))
+    usual, other = (Fusion(normalizer).normalize(X * factor, start) for factor in (1.0, scale))
     np.testing.assert_allclose(other, usual, rtol=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["opensearch", "elasticsearch", "solr"])
 def test_engines_on_lucene_have_no_scores_below_zero(engine):
     with pytest.raises(DataError, match=f"scores of {engine} must be non-negative, got -1 in column 1"):
-        Fusion("min_max", engine).normalised(np.array([[1.0, -1.0]]), np.array([0, 1]))
+        Fusion("min_max", engine).normalize(np.array([[1.0, -1.0]]), np.array([0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -122,15 +122,15 @@ def test_what_an_engine_does_not_have_is_refused(fusion, found):
 
 def test_means_other_than_the_arithmetic_one_leave_out_what_was_not_returned():
     parts, weights = np.array([[0.5, 0.25], [np.nan, 0.25], [np.nan, np.nan], [0.5, 0.0]]), np.array([0.25, 0.75])
-    geometric = Fusion(combination="geometric_mean").combined(parts, weights)
+    geometric = Fusion(combination="geometric_mean").combine(parts, weights)
     np.testing.assert_allclose(geometric, [0.5**0.25 * 0.25**0.75, 0.25, 0.0, 0.5])
-    harmonic = Fusion(combination="harmonic_mean").combined(parts, weights)
+    harmonic = Fusion(combination="harmonic_mean").combine(parts, weights)
     np.testing.assert_allclose(harmonic, [1 / (0.25 / 0.5 + 0.75 / 0.25), 0.25, 0.0, 0.5])
-    np.testing.assert_allclose(Fusion().combined(parts, weights), [0.3125, 0.1875, 0.0, 0.125])
+    np.testing.assert_allclose(Fusion().combine(parts, weights), [0.3125, 0.1875, 0.0, 0.125])
 
 
 def test_sums_of_the_same_ranks_are_tied():
     rng = np.random.default_rng(2)
     ranks = np.array([rng.permutation([3.0, 17.0, 29.0, 41.0, 88.0]) for _ in range(30)])
-    found = Fusion("rrf").combined(1 / (60 + ranks), np.full(5, 0.2))
+    found = Fusion("rrf").combine(1 / (60 + ranks), np.full(5, 0.2))
     assert len(set(found.tolist())) == 1

@@ -282,9 +282,9 @@ class _Folds:
 
     def models(self, seed: int) -> "list[Growing]":
         """A booster without trees for every fold."""
-        from rankwise.rankers.boosting.boosted import _seeded
+        from rankwise.rankers.boosting.boosted import _with_seed
 
-        seeded = _seeded(self._derivatives, seed)
+        seeded = _with_seed(self._derivatives, seed)
         return [self._rows.model(seeded.without(rows), seed, None, self._ranker.n_jobs) for rows in self._held]
 
     def held_out(self, scores: Sequence[Vector]) -> Vector:

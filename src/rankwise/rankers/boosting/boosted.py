@@ -251,7 +251,7 @@ class BoostedRanker(Ranker):
             growth.trees = self._number_of_trees(growth.curve) if rows.splittable else 0
             growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
             for seed in seeds if growth.trees else ():
-                model = rows.model(_seeded(derivatives, seed), seed, start, self.n_jobs)
+                model = rows.model(_with_seed(derivatives, seed), seed, start, self.n_jobs)
                 growth.growing = model
                 for _ in range(growth.trees):
                     model.grow()
@@ -276,7 +276,7 @@ class BoostedRanker(Ranker):
         for part, own in zip(parts, places, strict=True):
             coef = self._start_coef(_without(sets[0], part[part < len(sets[0])]))
             start = self._start_scores(sets, coef)
-            models.append(rows.model(_seeded(derivatives.without(own), seed), seed, start, self.n_jobs))
+            models.append(rows.model(_with_seed(derivatives.without(own), seed), seed, start, self.n_jobs))
             if len(models) == 1:
                 growth.growing, growth.coef = models[0], coef
         sizes = np.concatenate([together.sizes[part] for part in parts])
@@ -525,7 +525,7 @@ def _without(queries: Queries, part: NDArray[np.int64]) -> Queries:
     return queries.with_weight(weight) if len(part) and weight.any() else queries
 
 
-def _seeded(derivatives: Derivatives, seed: int) -> Derivatives:
+def _with_seed(derivatives: Derivatives, seed: int) -> Derivatives:
     """The same with the noise of another seed, for a loss that draws some."""
     loss = derivatives.lists.loss
     if not loss.noisy:

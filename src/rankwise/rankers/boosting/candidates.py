@@ -345,7 +345,7 @@ class RankedLists:
             self._measure(scores[None, self.start[first] : self.start[last]], first, last, out[:, first:last])
 
         parallel.map_chunks(work, list(parallel.query_chunks(self.start)), self.n_jobs)
-        return _clipped(out[0], self.prepared.measure)
+        return _clip(out[0], self.prepared.measure)
 
     def by_features(self, negated: bool, advance: Callable[[float], None]) -> Vector:
         """The measure of every query under every feature.
@@ -383,7 +383,7 @@ class RankedLists:
             advance(1 / len(tasks))
 
         parallel.map_chunks(work, tasks, self.n_jobs)
-        return _clipped(out.reshape(-1, out.shape[2]), self.prepared.measure)
+        return _clip(out.reshape(-1, out.shape[2]), self.prepared.measure)
 
     def _measure(self, keys: Vector, first: int, last: int, out: Vector) -> None:
         """Measure queries first..last-1 under every row of ``keys``."""
@@ -402,7 +402,7 @@ class RankedLists:
         )
 
 
-def _clipped(values: Vector, measure: Measure) -> Vector:
+def _clip(values: Vector, measure: Measure) -> Vector:
     """The values within [0, 1]; a measure that leaves it by more than rounding raises an error."""
     with np.errstate(invalid="ignore"):
         outside = (values < -_ROUNDING) | (values > 1 + _ROUNDING)

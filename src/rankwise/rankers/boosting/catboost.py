@@ -30,7 +30,7 @@ from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.growing import LOOK, joined, no_trees
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.boosting.tree_files import MOST_FEATURES, joined_trees, numbers_in
+from rankwise.rankers.boosting.tree_files import MOST_FEATURES, concat_trees, numbers_in
 
 Vector = NDArray[np.float64]
 
@@ -303,7 +303,7 @@ def read_catboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], floa
         raise FileFormatError("the CatBoost model has a scale or bias that is not finite")
     nan_left = _nan_left(info.get("float_features"))
     parts = [_read_tree(tree, nan_left, f"the CatBoost model, tree {number}") for number, tree in enumerate(trees)]
-    joined = joined_trees(parts)
+    joined = concat_trees(parts)
     with np.errstate(over="ignore"):  # what overflows is found by the checks of the ensemble
         joined["value"] *= scale
         joined["gain"] *= scale * scale
@@ -336,7 +336,7 @@ def _read_tree(tree: Any, nan_left: NDArray[np.uint8], where: str) -> dict[str, 
         raise FileFormatError(f"{where} is not an object")
     splits = tree.get("splits") or []
     if not isinstance(splits, list) or not all(isinstance(split, dict) for split in splits) or len(splits) > _DEEPEST:
-        raise FileFormatError(f"{where}: its splits are no list of at most {_DEEPEST}")
+        raise FileFormatError(f"{where}: its splits must be a list of at most {_DEEPEST}")
     if any(split.get("split_type", "FloatFeature") != "FloatFeature" for split in splits):
         raise FileFormatError(f"{where}: it splits by categories, encode them as numbers before training")
     depth = len(splits)

@@ -214,7 +214,7 @@ Occupied = tuple[int, Vector]  # (first node, counts from there on)
 
 def bound_alpha(counts: Vector) -> float:
     """0.5 ln(W+ / W-), W the sums of slopes over either kind of pairs, within :data:`LARGEST` of 0."""
-    right, wrong = (_sum(slope, _occupied(side), 0.0) for side in counts)
+    right, wrong = (_sum(slope, _occupied_range(side), 0.0) for side in counts)
     if not min(right, wrong) > 0:
         return math.copysign(LARGEST, right - wrong) if right != wrong else 0.0
     return min(max(0.5 * math.log(right / wrong), -LARGEST), LARGEST)
@@ -226,7 +226,7 @@ def exact_alpha(counts: Vector) -> float:
     The loss is not convex in alpha, and may have several minima. Alphas from -10 to 10 are tried in steps of 1/8; the
     minimum around the best of them is found by bisection on the sign of the slope.
     """
-    right, wrong = _occupied(counts[0]), _occupied(counts[1])
+    right, wrong = _occupied_range(counts[0]), _occupied_range(counts[1])
     tried = range(-_REACH, _REACH + 1, _COARSE)
     values = [_at_node(right, shift) + _at_node(wrong, -shift) for shift in tried]
     best = int(np.argmin(values))
@@ -242,7 +242,7 @@ def exact_alpha(counts: Vector) -> float:
 
 def loss_change(counts: Vector, alpha: float) -> float:
     """How much a step of this length changes the loss."""
-    right, wrong = _occupied(counts[0]), _occupied(counts[1])
+    right, wrong = _occupied_range(counts[0]), _occupied_range(counts[1])
     before = _sum(fidelity, right, 0.0) + _sum(fidelity, wrong, 0.0)
     return _sum(fidelity, right, alpha) + _sum(fidelity, wrong, -alpha) - before
 
@@ -266,7 +266,7 @@ def _sigmoids(d: Vector) -> tuple[Vector, Vector]:
     return np.where(d >= 0, near, far), np.where(d >= 0, far, near)
 
 
-def _occupied(count: Vector) -> Occupied:
+def _occupied_range(count: Vector) -> Occupied:
     """The counts without the empty ends."""
     found = np.flatnonzero(count)
     return (int(found[0]), count[found[0] : found[-1] + 1]) if len(found) else (0, count[:0])

@@ -19,7 +19,7 @@ from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.losses.compute import loss_lists
 from rankwise.queries.queries import Queries
-from rankwise.rankers.boosting.objectives import Derivatives, rescaled
+from rankwise.rankers.boosting.objectives import Derivatives, rescale_derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
 Vector = NDArray[np.float64]
@@ -221,7 +221,7 @@ class GrowingModel:
 
     def _derivatives(self, trees: Vector, _: Any) -> tuple[Any, Any]:
         gradient, diagonal = self.derivatives.at(self._with_start(trees), self.iteration, self.n_jobs)
-        gradient, diagonal = rescaled(gradient, diagonal)
+        gradient, diagonal = rescale_derivatives(gradient, diagonal)
         return gradient.astype(np.float32), diagonal.astype(np.float32)
 
     def _with_start(self, trees: Vector) -> Vector:

@@ -90,7 +90,7 @@ def typical_slope(lists: PreparedLists, n_jobs: int | None = None) -> float:
     return mean if 0.0 < mean < np.inf else 1.0
 
 
-def rescaled(gradient: Vector, diagonal: Vector) -> tuple[Vector, Vector]:
+def rescale_derivatives(gradient: Vector, diagonal: Vector) -> tuple[Vector, Vector]:
     """Both times n / (sum of second derivatives), so that these have a mean of 1; each is at least 1e-9."""
     total = float(diagonal.sum())
     factor = np.count_nonzero(diagonal) / total if total > 0.0 else 1.0
@@ -145,7 +145,7 @@ class BoosterObjective(ShownAsFacts):
         if not _rows_agree(self.queries, labels, len(scores)):
             raise DataError(
                 f"the objective was made for {self.queries!r}, and the booster trains on {len(scores):,} rows"
-                f"{_difference(self.queries, labels, len(scores))}: give it queries.X and queries.y, all rows in the "
+                f"{_difference(self.queries, labels, len(scores))}: pass queries.X and queries.y, all rows in the "
                 "same order (a booster's own cross-validation cuts rows out: make an objective for each part)"
             )
         return self.derivatives(scores)
@@ -170,7 +170,7 @@ class BoosterObjective(ShownAsFacts):
             raise DataError(f"the booster has scores that are not finite, {s[~np.isfinite(s)][0]} among them")
         number = _hash_of(s) if iteration is None else iteration
         gradient, diagonal = self._derivatives.at(s, number, self.n_jobs)
-        return rescaled(gradient, diagonal) if self.rescale else (gradient, diagonal)
+        return rescale_derivatives(gradient, diagonal) if self.rescale else (gradient, diagonal)
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self  # boosters copy their parameters, and nothing here changes

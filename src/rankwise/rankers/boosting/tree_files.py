@@ -256,7 +256,7 @@ def read_xgboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], float
     if not 1 <= n_features <= MOST_FEATURES or not math.isfinite(offset):
         raise FileFormatError("the XGBoost model has an impossible number of features, or base score")
     parts = [_xgboost_tree(tree, f"the XGBoost model, tree {number}") for number, tree in enumerate(trees)]
-    return n_features, joined_trees(parts), offset
+    return n_features, concat_trees(parts), offset
 
 
 def _xgboost_tree(tree: Any, where: str) -> dict[str, NDArray[Any]]:
@@ -325,7 +325,7 @@ _NO_TREES: dict[str, NDArray[Any]] = {
 }
 
 
-def joined_trees(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def concat_trees(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     """The arrays of all trees one after the other, for trees that split by numbers and know NaN."""
     sizes = [len(part["feature"]) for part in parts]
     nodes = sum(sizes)

@@ -152,11 +152,11 @@ class HybridRanker(Ranker):
             self.weights_, self.intervals_ = fixed, self._table(fixed, np.full((len(fixed), 2), np.nan))
             return
         rows, start = queries.rows, queries.start
-        parts, labels = fusion.normalised(queries.X[rows], start), queries.labels()[rows]
+        parts, labels = fusion.normalize(queries.X[rows], start), queries.labels()[rows]
         prepared, weight = PreparedMeasure.of(measure, labels, start), queries.query_weight
 
         def values_of(weights: Vector) -> Vector:
-            lists = ScoredLists(fusion.combined(parts, weights, self.n_jobs), labels, start)
+            lists = ScoredLists(fusion.combine(parts, weights, self.n_jobs), labels, start)
             return np.asarray(measure_lists([prepared], lists, n_jobs=self.n_jobs)[0])
 
         candidates = WeightCandidates(values_of, lambda values: weighted_mean(values, weight))
@@ -165,7 +165,7 @@ class HybridRanker(Ranker):
             search(candidates, queries.n_features, lambda: bar.advance(1))
         weights, values, means = candidates.arrays()
         self.weights_ = weights[first_of_the_best(means)]
-        drawn = self._drawn(weights, values, weight)
+        drawn = self._draw_bootstrap(weights, values, weight)
         ends = _ends(weights[drawn.chosen]) if len(drawn.chosen) else np.full((len(self.weights_), 2), np.nan)
         self.intervals_ = self._table(self.weights_, ends)
         if queries.n_features == 2:
@@ -173,7 +173,7 @@ class HybridRanker(Ranker):
             band = _ends(drawn.means) if len(drawn.chosen) else np.full((len(means), 2), np.nan)
             self.curve_ = self._curve(np.column_stack((weights[:, 0], means, band))[order])
 
-    def _drawn(self, weights: Vector, values: Vector, weight: Vector) -> "_Drawn":
+    def _draw_bootstrap(self, weights: Vector, values: Vector, weight: Vector) -> "_Drawn":
         """The choice and the means of all candidates, for queries that are drawn again with replacement."""
         counts = ~np.isnan(values).any(axis=0) & (weight > 0)
         own, weight = values[:, counts], weight[counts]
@@ -237,23 +237,23 @@ class HybridRanker(Ranker):
         if not isinstance(X, Queries):
             inputs.as_rows(self, X)
             raise DataError(
-                f"{self.name} normalizes scores within each query (normalizer={self.normalizer!r}): give Queries, one "
+                f"{self.name} normalizes scores within each query (normalizer={self.normalizer!r}): pass Queries, one "
                 "Query, or Queries.from_arrays(X, qid=..., missing='keep')"
             )
         queries, fusion = inputs.align(self, X), self._fusion()
         scores = np.empty(queries.n_documents)
-        parts = fusion.normalised(queries.X[queries.rows], queries.start)
-        scores[queries.rows] = fusion.combined(parts, self.weights_, self.n_jobs)
+        parts = fusion.normalize(queries.X[queries.rows], queries.start)
+        scores[queries.rows] = fusion.combine(parts, self.weights_, self.n_jobs)
         return scores
 
     def _scores(self, X: checks.Floats) -> Vector:
-        return self._fusion().combined(X, self.weights_, self.n_jobs)
+        return self._fusion().combine(X, self.weights_, self.n_jobs)
 
     def _contributions(self, X: checks.Floats) -> tuple[Vector, float] | None:
         """The weighted, normalised columns of the documents of one query; the other means are no sums."""
         if self.combination != "arithmetic_mean":
             return None
-        parts = self._fusion().normalised(X, np.array([0, len(X)]))
+        parts = self._fusion().normalize(X, np.array([0, len(X)]))
         return np.asarray(present(parts) * self.weights_), 0.0
 
     # ------------------------------------------------------------------------------------------- saving
@@ -433,7 +433,7 @@ def _climb(candidates: WeightCandidates, here: tuple[int, ...], active: Sequence
         improved = True
         while improved:
             mean = candidates.mean(candidates.measure(here))
-            tried = [_moved(here, move, one, other) for one, other in permutations(active, 2)]
+            tried = [_move(here, move, one, other) for one, other in permutations(active, 2)]
             known = [(candidates.mean(candidates.measure(units)), units) for units in tried if units]
             best = max(known, default=(mean, here), key=lambda pair: pair[0])
             improved = best[0] > mean + TIE
@@ -480,7 +480,7 @@ def _spread(units: tuple[int, ...], active: Sequence[int], columns: int) -> tupl
     return tuple(found)
 
 
-def _moved(units: tuple[int, ...], move: int, one: int, other: int) -> tuple[int, ...] | None:
+def _move(units: tuple[int, ...], move: int, one: int, other: int) -> tuple[int, ...] | None:
     """The weights after a move from one column to another; None where there is too little to move."""
     if units[one] < move:
         return None

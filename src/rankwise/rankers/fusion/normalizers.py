@@ -94,7 +94,7 @@ class Fusion:
 
     # ------------------------------------------------------------------------------------------- normalisation
 
-    def normalised(self, X: checks.Floats, start: Wholes) -> Matrix:
+    def normalize(self, X: checks.Floats, start: Wholes) -> Matrix:
         """Normalise every column within every query.
 
         Parameters
@@ -167,7 +167,7 @@ class Fusion:
 
     # ------------------------------------------------------------------------------------------- combination
 
-    def combined(self, parts: checks.Floats, weights: Vector, n_jobs: int | None = None) -> Vector:
+    def combine(self, parts: checks.Floats, weights: Vector, n_jobs: int | None = None) -> Vector:
         """Combine normalised columns by their weights.
 
         Parameters
