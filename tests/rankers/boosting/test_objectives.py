@@ -242,7 +242,7 @@ def test_what_cannot_be_served_is_refused_by_name():
         rw.boosting.objective(losses.ListNet(), lists.with_labels(None))
     with pytest.raises(DataError, match="labels"):
         rw.boosting.eval_metric("AP", lists.with_labels(None))
-    with pytest.raises(RankwiseError, match="engine is"):
+    with pytest.raises(RankwiseError, match="engine must be"):
         rw.boosting.eval_metric("AP", lists, engine="sklearn")
 
 
