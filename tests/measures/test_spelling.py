@@ -41,7 +41,7 @@ def test_texts_objects_and_prints_agree(spelling, measure, printed, title):
 @pytest.mark.parametrize(
     ("spelling", "sentence"),
     [
-        ("nDCG@0", "whole number from 1"),
+        ("nDCG@0", "integer of at least 1"),
         ("nDCG@ten", "spelled"),
         ("nDGC@10", "no measure is called 'nDGC'.*known: AP, Bpref, DCG"),
         ("nDCG(10)", "spelled"),
@@ -56,7 +56,7 @@ def test_texts_objects_and_prints_agree(spelling, measure, printed, title):
         ("ERR(max_grade=-1)", "max_grade"),
         ("RBP(p=1.5)", "persistence"),
         ("AP(rel=0)", "above 0"),
-        ("nDCG(gains={0:5,1:1})", "grows with the label"),
+        ("nDCG(gains={0:5,1:1})", "grow with the label"),
         ("nDCG(discount=(0.5,1))", "never grow"),
     ],
 )

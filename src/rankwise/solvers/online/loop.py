@@ -318,7 +318,8 @@ def add_weight_facts(mistaken, start, value, weight, facts):
 
 
 _KEYS = types.Array(types.uint64, 1, "C", readonly=True)
-_OUTPUTS = types.Tuple(
+_tuple_of: Any = types.Tuple  # numba declares no types for it
+_OUTPUTS = _tuple_of(
     (
         FLOATS,
         FLOATS,
@@ -348,7 +349,7 @@ def rounds_signature(dtype: np.dtype[Any], state: tuple[Any, ...], *others: Any)
         have to be read-only as declared, and cost another 5 us for each call.
     """
     inputs = (*(INTS_IN,) * 3, features_in(dtype), FLOATS_IN, INTS_IN, *(FLOATS_IN,) * 6, _KEYS, MATRIX_IN)
-    return types.int64(types.FunctionType(KERNEL), types.Tuple(inputs), types.Tuple(state), _OUTPUTS, *others)
+    return types.int64(types.FunctionType(KERNEL), _tuple_of(inputs), _tuple_of(state), _OUTPUTS, *others)
 
 
 @cache
