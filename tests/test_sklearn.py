@@ -157,7 +157,7 @@ def test_the_wrapper_has_nothing_that_could_be_sliced(queries):
 
 
 def test_the_wrapper_carries_queries_only(queries):
-    with pytest.raises(DataError, match="Unsliced carries Queries: found ndarray"):
+    with pytest.raises(DataError, match="Unsliced takes Queries, got ndarray"):
         Unsliced(queries.X)
     with pytest.raises(DataError, match="Queries or Unsliced"):
         Unsliced.open(queries.X)

@@ -232,14 +232,14 @@ def test_other_features_are_refused(queries, sentence):
 
 @pytest.mark.parametrize(("how", "per"), [("zscore", "set"), ("standard", "list")])
 def test_unknown_ways_are_refused_by_the_known_ones(how, per):
-    with pytest.raises(RankwiseError, match=r"(how|per) is one of '.*': found '(zscore|list)'"):
+    with pytest.raises(RankwiseError, match=r"(how|per) must be one of '.*', got '(zscore|list)'"):
         Scaler(how, per).fit(lists([[1.0]]))
 
 
 def test_a_scaler_must_be_fitted_and_on_documents():
     with pytest.raises(RankwiseError, match="not fitted yet"):
         Scaler().transform(lists([[1.0]]))
-    with pytest.raises(DataError, match="fitted on documents: found none"):
+    with pytest.raises(DataError, match="needs documents, got none"):
         Scaler().fit(lists(np.zeros((0, 2))))
 
 
@@ -293,5 +293,5 @@ def test_a_scaler_is_a_value(how, per):
 def test_parameters_are_read_and_set_by_name():
     scaler = Scaler().set_params(how="log", per="query")
     assert scaler.get_params() == {"how": "log", "per": "query"}
-    with pytest.raises(RankwiseError, match="parameters how and per: found 'with_mean'"):
+    with pytest.raises(RankwiseError, match="parameters how and per, got 'with_mean'"):
         scaler.set_params(with_mean=True)

@@ -98,7 +98,7 @@ def test_another_fit_is_refused_by_name(folder, tmp_path):
 
 def test_a_foreign_file_is_not_overwritten(folder, tmp_path):
     journal_of(tmp_path).write_bytes(b"notes of mine")
-    with pytest.raises(FileFormatError, match="is no checkpoint of rankwise"):
+    with pytest.raises(FileFormatError, match="is not a checkpoint of rankwise"):
         rw.RidgeRanker(alpha=1.0).fit(Parts(folder), checkpoint=tmp_path)
     assert journal_of(tmp_path).read_bytes() == b"notes of mine"
 

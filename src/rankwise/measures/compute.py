@@ -8,7 +8,7 @@ decide, for queries that are measured again and again. The compiled loops at the
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -127,44 +127,59 @@ def measure_lists_by_ties(
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """As :func:`measure_lists` for several ways to order equal scores, with one sort; modes x measures x queries."""
-    result: NDArray[np.float64] = measure_candidates(measures, lists, lists.scores[np.newaxis], modes, n_jobs)[0]
-    return result
-
-
-def measure_candidates(
-    measures: Sequence[Measure | PreparedMeasure],
-    lists: ScoredLists,
-    candidates: NDArray[np.float64],
-    modes: Sequence[Ties] = ("expected",),
-    n_jobs: int | None = None,
-) -> NDArray[np.float64]:
-    """As :func:`measure_lists_by_ties` for several vectors of scores; candidates x modes x measures x queries."""
     for ties in modes:
         if not isinstance(ties, str) or ties not in TIES:
             raise RankwiseError(f"ties must be one of {', '.join(map(repr, TIES))}, got {ties!r}")
-    start = lists.start
+    scores, start = lists.scores, lists.start
     prepared = [
         one if isinstance(one, PreparedMeasure) else PreparedMeasure.of(one, lists.labels, start, lists.judged)
         for one in measures
     ]
     no_rows = np.empty(0, dtype=np.int64) if lists.rows is None else lists.rows
-    result = np.full((len(candidates), len(modes), len(measures), len(start) - 1), np.nan)
-    run_kernel = measure_chunk()
+    result = np.full((len(modes), len(measures), len(start) - 1), np.nan)
 
-    def work(candidate: int, first: int, last: int) -> None:
-        scores, values = candidates[candidate], result[candidate]
+    def work(first: int, last: int) -> None:
         order, end = np.empty((2, int(start[last] - start[first])), dtype=np.int64)
         retrieved = np.empty(last - first, dtype=np.int64)
         tied = order_lists(first, last, start, no_rows, scores, order, end, retrieved)
         for (mode, ties), (number, one) in product(enumerate(modes if tied else modes[:1]), enumerate(prepared)):
-            given = (TIES[ties], one.measure.needs_ideal, one.table, one.params, values[mode, number, first:last])
-            run_kernel(one.kernel, start[first : last + 1], order, end, retrieved, one.values, *given)
+            given = (TIES[ties], one.measure.needs_ideal, one.table, one.params, result[mode, number, first:last])
+            measure_chunk()(one.kernel, start[first : last + 1], order, end, retrieved, one.values, *given)
         if not tied:  # all ways to order equal scores are one
-            values[1:, :, first:last] = values[0, :, first:last]
+            result[1:, :, first:last] = result[0, :, first:last]
 
-    chunks = list(parallel.query_chunks(start))
-    parallel.map_chunks(work, [(number, *chunk) for number in range(len(candidates)) for chunk in chunks], n_jobs)
+    parallel.map_chunks(work, list(parallel.query_chunks(start)), n_jobs)
     return result
+
+
+def measure_candidates(
+    measures: Sequence[PreparedMeasure], lists: ScoredLists, scores: NDArray[np.float64], n_jobs: int | None
+) -> NDArray[np.float64]:
+    """As :func:`measure_lists` for several vectors of scores, with one call for all of them.
+
+    Parameters
+    ----------
+    measures : sequence of PreparedMeasure
+        What to compute.
+    lists : ScoredLists
+        The queries, which own all rows; their scores are not used.
+    scores : ndarray, shape (n_candidates, n_documents)
+        The scores of every candidate.
+    n_jobs : int or None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    ndarray, shape (n_candidates, n_measures, n_queries)
+        Values; NaN where a measure is 0/0.
+    """
+    count, documents = scores.shape
+    offset = np.arange(count, dtype=np.int64)[:, np.newaxis] * documents
+    start = np.concatenate([[0], (lists.start[1:] + offset).reshape(-1)]).astype(np.int64)
+    rows = None if lists.rows is None else (lists.rows + offset).reshape(-1)
+    repeated = [replace(one, values=np.tile(one.values, count)) for one in measures]  # candidate after candidate
+    values = measure_lists(repeated, ScoredLists(scores.reshape(-1), lists.labels, start, rows), n_jobs=n_jobs)
+    return np.ascontiguousarray(values.reshape(len(measures), count, -1).swapaxes(0, 1))
 
 
 def fill_empty(values: NDArray[np.float64], empty: Empty) -> NDArray[np.float64]:

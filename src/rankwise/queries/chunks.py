@@ -108,7 +108,7 @@ def scale_factors(queries: QuerySource, scale: Scale) -> tuple[Vector, Vector]:
         If a feature varies so little that its factor overflows.
     """
     if scale not in ("auto", "none"):
-        raise RankwiseError(f"scale is 'auto' or 'none': found {scale!r}")
+        raise RankwiseError(f"scale must be 'auto' or 'none', got {scale!r}")
     plain = np.ones(queries.n_features), np.zeros(queries.n_features)
     if scale == "none" or queries.scaling is not None:
         return plain

@@ -143,7 +143,7 @@ class Unsliced(ShownAsFacts):
 
     def __init__(self, queries: Queries) -> None:
         if not isinstance(queries, Queries):
-            raise DataError(f"Unsliced carries Queries: found {type(queries).__name__}")
+            raise DataError(f"Unsliced takes Queries, got {type(queries).__name__}")
         self.queries = queries
 
     @staticmethod

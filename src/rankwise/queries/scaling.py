@@ -92,7 +92,7 @@ class Scaler(ShownAsFacts):
         data.refuse_missing("a Scaler")
         _refuse_scaled(data)
         if self.per == "set" and not data.n_documents:
-            raise DataError("a scaler is fitted on documents: found none")
+            raise DataError("Scaler.fit needs documents, got none")
         self.center_, self.scale_ = None, None
         if self.per == "set":
             rows: QuerySource = data
@@ -197,7 +197,7 @@ class Scaler(ShownAsFacts):
         """Refuse values of ``how`` and ``per`` that are not known."""
         for name, value, known in (("how", self.how, get_args(How)), ("per", self.per, get_args(Per))):
             if not isinstance(value, str) or value not in known:
-                raise RankwiseError(f"{name} is one of {', '.join(map(repr, known))}: found {value!r}")
+                raise RankwiseError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
 
     def _check_fitted(self) -> None:
         """Refuse a scaler that is not fitted."""
@@ -211,7 +211,7 @@ class Scaler(ShownAsFacts):
         queries.refuse_missing("a Scaler")
         _refuse_scaled(queries)
         if queries.n_features != self.n_features_in_:
-            raise DataError(f"the scaler was fitted on {self.n_features_in_} features: found {queries.n_features}")
+            raise DataError(f"the scaler was fitted on {self.n_features_in_} features, got {queries.n_features}")
         if (queries.feature_names is None) != (self.feature_names_in_ is None):
             named, nameless = ("scaler", "queries") if queries.feature_names is None else ("queries", "scaler")
             raise DataError(
@@ -262,7 +262,7 @@ class Scaler(ShownAsFacts):
         """
         for name, value in params.items():
             if name not in self.get_params():
-                raise RankwiseError(f"a scaler has the parameters how and per: found {name!r}")
+                raise RankwiseError(f"a scaler has the parameters how and per, got {name!r}")
             setattr(self, name, value)
         return self
 

@@ -59,7 +59,7 @@ class ValuesJob(Job):
             prepared[chunk.first] = PreparedValues.of(queries, taken, self.measures)
         rows, lists, measures = prepared[chunk.first]
         scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, chunk.n_jobs)
-        return measure_candidates(measures, lists, scores, n_jobs=chunk.n_jobs)[:, 0]
+        return measure_candidates(measures, lists, scores, chunk.n_jobs)
 
 
 class PreparedValues(NamedTuple):
@@ -149,7 +149,7 @@ def _measure_weights(queries: Queries, coefs: Vector, measure: Measure, n_jobs: 
     together, values = max(1, _SCORES // max(1, queries.n_documents)), []
     for first in range(0, len(coefs), together):
         scores = scores_by_weights(queries.X, _NO_ROWS, queries.n_documents, coefs[first : first + together], n_jobs)
-        values.append(measure_candidates(prepared, lists, scores, n_jobs=n_jobs)[:, 0, 0])
+        values.append(measure_candidates(prepared, lists, scores, n_jobs)[:, 0])
     return np.concatenate(values)
 
 

@@ -344,5 +344,5 @@ def test_scales_that_no_number_holds_are_refused():
         scale_factors(Queries.from_arrays([[9.0, 1e-320], [1.0, 0]], [0, 1], group=[2]), "auto")
     with pytest.raises(DataError, match="does not fit"):
         scale_factors(Queries.from_arrays([[1e308], [-1e308]], [0, 1], group=[2]), "auto")
-    with pytest.raises(RankwiseError, match="scale is 'auto' or 'none': found 'log'"):
+    with pytest.raises(RankwiseError, match="scale must be 'auto' or 'none', got 'log'"):
         scale_factors(lists(), "log")

@@ -222,7 +222,7 @@ def test_a_step_into_overflow_is_shortened():
     [(np.nan, 1.0, "nan and a gradient of norm 1 "), (0.0, 1e300, "0 and a gradient of norm inf ")],
 )
 def test_a_start_without_a_value_or_a_gradient_is_refused_in_a_sentence(value, slope, found):
-    with pytest.raises(RankwiseError, match=f"begin where value and gradient are finite: found {found}at the start"):
+    with pytest.raises(RankwiseError, match=f"value and gradient are finite, got {found}at the start"):
         newton(lambda w: At(value, np.array([slope, 0.0]), np.eye(2)), np.zeros(2))
 
 

@@ -54,7 +54,7 @@ class Parts:
     path : path
         The folder.
     executor : {"threads", "processes"}, default="threads"
-        Who computes passes over the queries; see :meth:`on`.
+        What computes passes over the queries; see :meth:`on`.
     workers : int, default=None
         Number of threads or processes.
     memory_limit : int or str, default=None
@@ -284,7 +284,7 @@ class Parts:
             Views of the mapped file where consecutive queries of one file are asked for, otherwise a copy.
         """
         if not 0 <= first <= last <= len(self):
-            raise DataError(f"a block is a range of the {len(self):,} queries: found {first:,} to {last:,}")
+            raise DataError(f"a block must be a range of the {len(self):,} queries, got {first:,} to {last:,}")
         pieces = [self._files.part(part)[key] for part, key in self._pieces(first, last)]
         if not pieces:
             pieces = [self._files.empty()]
@@ -401,7 +401,7 @@ class Parts:
 
     @property
     def executor(self) -> "Executor":
-        """Who computes passes."""
+        """The executor of passes."""
         return self._executor
 
     def as_source(self, verbose: bool = False) -> ChunkedQueries:

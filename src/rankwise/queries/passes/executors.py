@@ -1,9 +1,9 @@
-"""Who computes a pass: the threads of this process, worker processes, a Dask cluster, or an executor of the user's own.
+"""Executors of passes: the threads of this process, worker processes, a Dask cluster, or an executor of the user's own.
 
 :class:`Threads` is the default: chunks are read from mapped files, and kernels release the GIL. The workers of
 :class:`Processes` map the files themselves and keep the chunks that they are given: a chunk goes to the same worker in
 every pass, so that what is prepared for it stays there, and a worker that dies is started again and its chunks are
-computed again, to the same bits. :func:`executor_of` says which executor is meant.
+computed again, to the same bits. :func:`executor_of` returns the executor of a name or a client.
 
 The workers of a :class:`Cluster` open the folder themselves, too. Dask moves and repeats the chunks of workers that are
 lost, and workers may come and go. None of this changes a bit: results are those of single chunks, and are folded by the
@@ -449,7 +449,7 @@ USUAL_LIMIT = 1 << 30
 def executor_of(
     given: Any, workers: int | None = None, memory_limit: int | str | None = None, strict: bool = True
 ) -> Executor:
-    """The executor that was meant; the parameters are those of :meth:`rankwise.Parts.on`."""
+    """The executor of a name or a client; the parameters are those of :meth:`rankwise.Parts.on`."""
     limit = USUAL_LIMIT
     if memory_limit is not None:
         limit = checks.as_bytes(memory_limit, "memory_limit", 1)

@@ -71,7 +71,7 @@ class Journal:
         self._file.seek(0)
         magic = self._file.read(len(_MAGIC))
         if magic != _MAGIC[: len(magic)]:
-            raise FileFormatError(f"{path} is no checkpoint of rankwise: give a folder of its own")
+            raise FileFormatError(f"{path} is not a checkpoint of rankwise: pass a folder of its own")
         head = _record(self._file) if magic == _MAGIC else None
         if head is None:  # new, or cut off before anything was known
             self._file.truncate(0)

@@ -180,7 +180,7 @@ def own_bytes(value: Any) -> int:
 
 
 class Executor(Protocol):
-    """Who computes the chunks of a pass."""
+    """What computes the chunks of a pass."""
 
     name: str
 

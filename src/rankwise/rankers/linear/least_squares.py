@@ -13,7 +13,7 @@ factorisation runs on one thread of BLAS.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, Self
 
@@ -85,7 +85,7 @@ class _Rows:
     about: Regression
     n_jobs: int | None
 
-    @property
+    @cached_property
     def width(self) -> int:
         return 1 + self.about.queries.n_features + len(self.about.targets)
 
@@ -115,7 +115,7 @@ class _Rows:
         return z
 
     def sums(self) -> Matrix:
-        """sum z z' over the rows."""
+        """sum z z' over the rows; the caller keeps BLAS on one thread."""
         step = max(_FEWEST, min(_MOST, _VALUES // self.width))
         if self.about.shift is not None:
             return self._shifted_sums(0, int(self.start[-1]), self.about.shift, step)
@@ -143,11 +143,10 @@ class _Rows:
 
         sums = np.zeros((self.width, self.width))
         together = max(2 * parallel.threads(self.n_jobs), _WAITING // (8 * self.width**2))
-        with one_blas_thread():
-            for first in range(0, len(tasks), together):
-                some = range(first, min(first + together, len(tasks)))
-                for own in parallel.map_chunks(product, [(number,) for number in some], self.n_jobs):
-                    sums += own
+        for first in range(0, len(tasks), together):
+            some = range(first, min(first + together, len(tasks)))
+            for own in parallel.map_chunks(product, [(number,) for number in some], self.n_jobs):
+                sums += own
         return sums
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._kernels.blas import one_blas_thread
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
@@ -410,6 +411,7 @@ def problem_kind(sets: Sequence[QuerySource]) -> type[Moments] | type[WeightedRo
     return WeightedRows if documents < sets[0].n_features else Moments
 
 
+@one_blas_thread()
 def problems_of_parts(
     sets: Sequence[QuerySource], terms: RegressionTerms, parts: Sequence[Sequence[Numbers]], n_jobs: int | None
 ) -> list[Problem]:

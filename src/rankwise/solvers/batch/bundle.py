@@ -359,9 +359,9 @@ class Bundle:
     ) -> None:
         self.center = np.zeros(dimensions) if center is None else np.array(center, dtype=np.float64)
         if dimensions < 1 or self.center.shape != (dimensions,):
-            raise RankwiseError(f"center has one number per dimension, {dimensions}: found shape {self.center.shape}")
+            raise RankwiseError(f"center must have shape ({dimensions},), got {self.center.shape}")
         if max_planes < 10:
-            raise RankwiseError(f"a bundle keeps at least 10 planes: found max_planes={max_planes}")
+            raise RankwiseError(f"max_planes must be at least 10, got {max_planes}")
         self.oracle = oracle
         self.floor = floor
         self.max_planes = max_planes
@@ -416,7 +416,7 @@ class Bundle:
     def _l1_reach(self) -> float:
         """F(w0) - floor, which bounds level norm1(w - w0) at every minimiser and so keeps the masters bounded."""
         if self.floor is None:
-            raise RankwiseError("an l1 penalty needs a floor, a lower bound of the function: found None")
+            raise RankwiseError("an l1 penalty needs floor=, a lower bound of the function, got None")
         at_centre = next((value for z, value in self._known if not z.any()), None)
         if at_centre is None:
             at_centre, _ = self.ask(self.center)
@@ -429,7 +429,7 @@ class Bundle:
     ) -> BundleResult:
         if not (tol >= 0 and max_calls >= 1):
             raise RankwiseError(
-                f"a search needs tol >= 0 and max_calls >= 1: found tol={tol!r}, max_calls={max_calls!r}"
+                f"a search needs tol >= 0 and max_calls >= 1, got tol={tol!r}, max_calls={max_calls!r}"
             )
         calls = 0
         if start is not None or not any(np.isfinite(penalty.value(z)) for z, _ in self._known):

@@ -93,11 +93,11 @@ def descend(
     from scipy.optimize import minimize
 
     if solver not in ("cg", "lbfgs"):
-        raise RankwiseError(f"solver is 'cg' or 'lbfgs': found {solver!r}")
+        raise RankwiseError(f"solver must be 'cg' or 'lbfgs', got {solver!r}")
     if not is_number(tolerance) or not tolerance >= 0:
-        raise RankwiseError(f"tolerance is a number, 0 or more: found {tolerance!r:.60}")
+        raise RankwiseError(f"tolerance must be a non-negative number, got {tolerance!r:.60}")
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
-        raise RankwiseError(f"steps is a whole number, 0 or more: found {steps!r:.60}")
+        raise RankwiseError(f"steps must be a non-negative integer, got {steps!r:.60}")
     if bounds is not None and solver != "lbfgs":
         raise RankwiseError("weights with a fixed sign are found by solver='lbfgs'; conjugate gradients know no bounds")
     start = within(start, bounds)

@@ -145,7 +145,7 @@ def newton(
     first = _norm(here.gradient)
     if not (math.isfinite(here.value) and math.isfinite(first)):
         raise RankwiseError(
-            "Newton steps begin where value and gradient are finite: found "
+            "Newton steps need a start where value and gradient are finite, got "
             f"{here.value:g} and a gradient of norm {first:g} at the start"
         )
     enough = tolerance * (first if reference is None else reference)
