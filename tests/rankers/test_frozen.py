@@ -231,7 +231,7 @@ def test_d3_a_perceptron_is_certified_for_the_margin_of_its_fit(tmp_path):
 def test_d3_a_strength_that_was_chosen_stays_chosen():
     model = rw.SLAMRanker(alpha=(0.1, 1.0, 10.0), prior_coef=None, scale="none", folds=2).fit(TRAIN)
     model.set_params(alpha="theory", row_radius=1.0, norm=1.0)
-    (row,) = named(model.certificate(TRAIN, **KNOWN), "Regularised")
+    (row,) = named(model.certificate(TRAIN, **KNOWN), "Regularized")
     assert row.applies is False
     assert any("lambda was fixed" in one.sentence and one.met is False for one in row.preconditions)
 
