@@ -206,9 +206,9 @@ def test_r9_parts_of_a_killed_run_are_removed_and_other_files_are_not(lists, tmp
 
 def test_places_that_cannot_be_a_folder(lists, tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(RankwiseError, match="is not a folder"):
+    with pytest.raises(RankwiseError, match="resume must be a folder"):
         compare({"a": Counting()}, lists, folds=3, resume=tmp_path / "file")
-    with pytest.raises(RankwiseError, match="cannot be made"):
+    with pytest.raises(RankwiseError, match="cannot be created"):
         compare({"a": Counting()}, lists, folds=3, resume=tmp_path / "no" / "where")
 
 

@@ -259,7 +259,7 @@ def test_a_fit_that_fails_leaves_the_fingerprints_as_they_were():
 def test_other_lists_than_those_of_the_fit_are_noticed():
     model = fitted(AdaRank(rounds=3))
     assert any("are not those of the fit" in note for note in model.certificate(UNSEEN).notes)
-    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(UNSEEN), "Regularised")
+    (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(UNSEEN), "Regularized")
     assert row.applies is False
 
 
@@ -337,7 +337,7 @@ def test_lists_that_count_differently_have_no_bound_for_independent_ones():
     train, held = TRAIN.with_weight(weights), UNSEEN.with_weight(np.linspace(1, 2, len(UNSEEN)))
     found = RidgeRanker(alpha=1.0).fit(train).certificate(train, held, **KNOWN)
     assert "hold-out" not in kinds(found)
-    assert any("count equally" in note for note in found.notes)
+    assert any("equal query weights" in note for note in found.notes)
     assert all(row.applies is False for row in named(found, "Uniform"))
 
 
