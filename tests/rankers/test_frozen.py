@@ -143,7 +143,7 @@ def test_weights_that_were_changed_after_fit_leave_only_what_does_not_rest_on_th
     for one in (model, saved(model, tmp_path) if "ledger_" not in model.__dict__ else model):
         found = one.certificate(TRAIN, UNSEEN, **KNOWN)
         assert {row.kind for row in found.rows} <= {"hold-out", "generalization"}
-        assert not [*named(found, "Regularised"), *named(found, "Averaged gradient descent")]
+        assert not [*named(found, "Regularized"), *named(found, "Averaged gradient descent")]
 
 
 @over_every_kind_of_ranker

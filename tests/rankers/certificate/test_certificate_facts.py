@@ -52,7 +52,7 @@ def test_lists_count_as_they_do_in_the_mean_that_is_bounded():
     assert 0 < judged.sum() < len(TRAIN)
     found = fitted(RankSVM(alpha=0.1)).certificate(TRAIN, **KNOWN)
     assert {row.terms["n"] for row in named(found, "Uniform")} == {judged.sum()}
-    assert {row.terms["n"] for row in named(found, "Regularised")} == {len(TRAIN)}
+    assert {row.terms["n"] for row in named(found, "Regularized")} == {len(TRAIN)}
     held = np.add.reduceat((UNSEEN.labels() > 0).astype(int), UNSEEN.start[:-1]) > 0
     (row,) = named(fitted(RankSVM(alpha=0.1)).certificate(None, UNSEEN), "Hoeffding")
     assert row.terms["n"] == held.sum()
