@@ -7,7 +7,7 @@ training is subtracted too. ``rankwise train`` runs on one thread: waiting threa
 that differs from run to run by more than what is measured. Figures of version 0.1.0 are recorded ones, of another
 machine.
 
-The second part times kernels of the pack against kernels that numba optimises for this very processor.
+The second part times kernels of the pack against kernels that numba optimizes for this very processor.
 """
 
 import json
@@ -125,7 +125,7 @@ KERNELS = """
 import io, json, sys
 if sys.argv[1] == "native":
     from rankwise._kernels.machine import level
-    level.level = lambda: None  # before anything else reads it: kernels are optimised for this processor
+    level.level = lambda: None  # before anything else reads it: kernels are optimized for this processor
 import numpy as np
 import rankwise as rw
 from benchmarks.clock import best_of

@@ -14,7 +14,7 @@ from benchmarks.sent import Sent, read_all
 from benchmarks.serve import as_table as service_table
 from experiments.pages import markdown_table
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
 
 DOCS = Path(__file__).parents[1] / "docs"
 STORED = DOCS / "benchmarks.json"
@@ -384,9 +384,9 @@ def draw(results: Results, path: Path = FIGURE) -> None:
     with house_style():
         axes = figure.subplots()
         places = range(len(shown))
-        colours = [COLOURS[1] if reached(row) is False else COLOURS[0] for _, row in shown]
+        colors = [COLORS[1] if reached(row) is False else COLORS[0] for _, row in shown]
         ratios = [row["ratio"] for _, row in shown]
-        axes.barh(places, [ratio - 1 for ratio in ratios], left=1, height=0.6, color=colours)
+        axes.barh(places, [ratio - 1 for ratio in ratios], left=1, height=0.6, color=colors)
         for place, (_, row) in zip(places, shown, strict=True):
             if found := re.fullmatch(r"(?:at least )?([\d.]+) x", row["target"]):
                 axes.plot([float(found[1])] * 2, [place - 0.42, place + 0.42], color=INK, linewidth=1.6)

@@ -1,6 +1,6 @@
 """Smooth NDCG, value and gradient: against plain NumPy on short lists, and transforms against direct sums on long ones.
 
-The direct sums are the project's own, each pair computed once. Of several widths of the kernel the least favourable
+The direct sums are the project's own, each pair computed once. Of several widths of the kernel the least favorable
 one is shown.
 """
 

@@ -21,7 +21,7 @@ import numpy as np
 from experiments import smoothrank
 from experiments.one_figure import measure_and_draw
 from experiments.pages import DOCS
-from rankwise._figures import COLOURS, INK, house_style, new_figure
+from rankwise._figures import COLORS, INK, house_style, new_figure
 from rankwise._progress import track
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import interval
@@ -92,16 +92,16 @@ def draw(numbers: dict[str, Any]) -> Any:
         figure = new_figure(8.0, 3.2)
         left, right = figure.subplots(1, 2)
         left.plot(sigma, numbers["smoothed"], color=INK, linestyle=":", label="train, smoothed")
-        for part, colour in (("train", COLOURS[0]), ("test", COLOURS[2])):
-            left.plot(sigma, numbers[part][1:], color=colour, marker="o", label=part)
-            left.axhline(numbers[part][0], color=colour, linewidth=0.8, linestyle=(0, (4, 3)))
-            left.plot(sigma[-1], numbers["at once"][part], "x", color=colour, markersize=6)
+        for part, color in (("train", COLORS[0]), ("test", COLORS[2])):
+            left.plot(sigma, numbers[part][1:], color=color, marker="o", label=part)
+            left.axhline(numbers[part][0], color=color, linewidth=0.8, linestyle=(0, (4, 3)))
+            left.plot(sigma[-1], numbers["at once"][part], "x", color=color, markersize=6)
         left.plot([], [], color=INK, linewidth=0.8, linestyle=(0, (4, 3)), label="the start")
         left.plot([], [], "x", color=INK, markersize=6, linestyle="none", label="without annealing")
         left.set_title("NDCG@50, mean of five folds")
         left.legend(loc="lower right")
-        right.fill_between(sigma, low, high, color=COLOURS[2], alpha=0.18, linewidth=0)
-        right.plot(sigma, numbers["gain"], color=COLOURS[2], marker="o", label="gain, with 95 % interval")
+        right.fill_between(sigma, low, high, color=COLORS[2], alpha=0.18, linewidth=0)
+        right.plot(sigma, numbers["gain"], color=COLORS[2], marker="o", label="gain, with 95 % interval")
         right.axhline(0, color=INK, linewidth=0.8)
         right.set_title("test NDCG@50 less that of the start")
         right.legend(loc="upper left")

@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from experiments.pages import DOCS
-from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,13 +16,13 @@ WIDTH, HEIGHT = 2.5, 0.86
 
 
 class Box(NamedTuple):
-    """A step: its place, what happens there, the files to open, and the number of its colour."""
+    """A step: its place, what happens there, the files to open, and the number of its color."""
 
     x: float
     y: float
     what: str
     where: str
-    colour: int
+    color: int
 
 
 BOXES = {
@@ -76,13 +76,13 @@ def _place(axes: Any, box: Box) -> None:
         HEIGHT,
         boxstyle="round,pad=0.02,rounding_size=0.06",
         facecolor="white",
-        edgecolor=COLOURS[box.colour],
+        edgecolor=COLORS[box.color],
         linewidth=1.4,
     )
     axes.add_patch(shape)
     axes.text(box.x + WIDTH / 2, box.y + 0.58, box.what, ha="center", va="center", color=INK, fontsize=9)
     axes.text(
-        box.x + WIDTH / 2, box.y + 0.24, box.where, ha="center", va="center", color=COLOURS[box.colour], fontsize=7.5
+        box.x + WIDTH / 2, box.y + 0.24, box.where, ha="center", va="center", color=COLORS[box.color], fontsize=7.5
     )
 
 

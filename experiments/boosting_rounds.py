@@ -1,6 +1,6 @@
 """AdaRank and PermuRank for MAP, round by round: ``python3 run.py python -m experiments.boosting_rounds``.
 
-Figure 11 of the paper on direct optimisation, on the first official fold of OHSUMED, features as they come. AdaRank
+Figure 11 of the paper on direct optimization, on the first official fold of OHSUMED, features as they come. AdaRank
 stands twice: as it is by default here (every round a new feature), and as printed (a feature may be taken again, equal
 scores in the worst order), each with what Theorem 4 says that its training MAP is at least. PermuRank runs 100 rounds
 of its printed form (all pairs, sum of hinges) and of the form that is a bound (relevant against irrelevant, largest
@@ -21,7 +21,7 @@ import numpy as np
 import rankwise as rw
 from experiments.one_figure import measure_and_draw
 from experiments.pages import DOCS
-from rankwise._figures import COLOURS, house_style, new_figure
+from rankwise._figures import COLORS, house_style, new_figure
 from rankwise._progress import track
 
 NUMBERS, FIGURE = DOCS / "boosting_rounds.json", DOCS / "figures" / "reproduction_rounds.png"
@@ -84,15 +84,15 @@ def draw(numbers: dict[str, Any]) -> Any:
         figure = new_figure(8.0, 3.2)
         left, right = figure.subplots(1, 2)
         for axes, names in ((left, ADARANK), (right, PERMURANK)):
-            for name, colour in zip(names, COLOURS, strict=False):
+            for name, color in zip(names, COLORS, strict=False):
                 found = numbers[name]
                 rounds = np.arange(1, len(found["train"]) + 1)
-                look: dict[str, Any] = {"color": colour, "marker": "o" if len(rounds) < FEW else ""}
+                look: dict[str, Any] = {"color": color, "marker": "o" if len(rounds) < FEW else ""}
                 axes.plot(rounds, found["train"], linewidth=1.4 if axes is left else 1.0, label=name, **look)
                 if axes is left:
                     axes.plot(rounds, found["validation"], linestyle=DASHED, **look)
-        left.plot([], [], color=COLOURS[-1], label="training part")
-        left.plot([], [], color=COLOURS[-1], linestyle=DASHED, label="validation part")
+        left.plot([], [], color=COLORS[-1], label="training part")
+        left.plot([], [], color=COLORS[-1], linestyle=DASHED, label="validation part")
         left.set(title="AdaRank, MAP", xlabel="round", xscale="log", ylim=(0.43, 0.51))
         left.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
         left.minorticks_off()

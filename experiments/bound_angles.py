@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from experiments.bound_patterns import measured, placement_patterns
-from rankwise._figures import COLOURS, house_style, new_figure
+from rankwise._figures import COLORS, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Measure, Vector, parse
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SHADE = "#dcd9d0"
-_ONE, _PAIRS, _RELEVANT = COLOURS[7], COLOURS[1], COLOURS[0]
+_ONE, _PAIRS, _RELEVANT = COLORS[7], COLORS[1], COLORS[0]
 _LOWEST = 0.1  # a loss of 0 has no place on a logarithmic scale
 _TICK = 45.0
 
@@ -62,7 +62,7 @@ def two_clouds(
 
     References
     ----------
-    The simulations of Figures 3 and 4 of the paper on direct optimisation of evaluation measures.
+    The simulations of Figures 3 and 4 of the paper on direct optimization of evaluation measures.
     """
     pair = isinstance(variance, Sequence) and len(variance) == 2 and all(map(checks.is_number, variance))
     some = checks.is_whole(relevant) and checks.is_whole(irrelevant) and max(relevant, irrelevant) < 2**40

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.pages import DOCS
 from experiments.printed_bounds import printed_lambda_2014, printed_lambda_2015
-from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
 from rankwise.guarantees.bounds.batch import best_lambda, rerm_best, rerm_in_ball, rerm_in_ball_lambda
 from rankwise.guarantees.bounds.training import smoothing_error
 from rankwise.guarantees.holdout.intervals import NAMES, mean_interval
@@ -52,9 +52,9 @@ def draw_lambdas() -> None:
             }
             panel.plot(sizes, promised, color=INK, linestyle="--", label="printed bound")
             panel.plot(sizes, [rerm_best(**one).value for one in known], color=FAINT, linestyle="--", label="our bound")
-            for colour, (name, each) in zip(COLOURS[1:], lambdas.items(), strict=False):
+            for color, (name, each) in zip(COLORS[1:], lambdas.items(), strict=False):
                 style = ":" if name == "best lambda" else "-"  # for the first ball it is that of 2014
-                panel.plot(sizes, [worst_excess(one, W) for one in each], color=colour, linestyle=style, label=name)
+                panel.plot(sizes, [worst_excess(one, W) for one in each], color=color, linestyle=style, label=name)
             panel.set(xscale="log", yscale="log", xlabel="queries n", title=f"ball of radius {W:g}")
             panel.set_ylim(3e-4 * W, 3 * W)
         figure.axes[0].set_ylabel("excess risk")
@@ -73,8 +73,8 @@ def draw_training() -> None:
 
 
 def _adarank(panel: "Axes", reached: np.ndarray) -> None:
-    panel.plot(reached, reached, color=COLOURS[0], label="-log Pi (here)")
-    panel.plot(reached, 1 - np.exp(-reached), color=COLOURS[1], label="1 - Pi (as printed)")
+    panel.plot(reached, reached, color=COLORS[0], label="-log Pi (here)")
+    panel.plot(reached, 1 - np.exp(-reached), color=COLORS[1], label="1 - Pi (as printed)")
     panel.axhline(1 - np.exp(-1), color=FAINT, linewidth=0.8)
     panel.text(0.02, 1 - np.exp(-1) + 0.02, "0.632: the printed form never certifies more", color=FAINT, fontsize=6)
     panel.set(title="AdaRank's certificate", xlabel="-log Pi of the rounds", ylabel="certified mean measure")
@@ -86,8 +86,8 @@ def _smoothing(panel: "Axes", sigmas: Sequence[float]) -> None:
     exact = parse("nDCG")(SCORES, LABELS)
     bounds = [smoothing_error(SCORES, gains, sigma=sigma) for sigma in sigmas]
     off = [abs(SmoothNDCG(sigma=sigma).measure_value(SCORES, LABELS) - exact) for sigma in sigmas]
-    panel.plot(sigmas, [bound.value for bound in bounds], color=COLOURS[0], label="bound")
-    panel.plot(sigmas, off, color=COLOURS[2], label="smooth NDCG - NDCG, actual")
+    panel.plot(sigmas, [bound.value for bound in bounds], color=COLORS[0], label="bound")
+    panel.plot(sigmas, off, color=COLORS[2], label="smooth NDCG - NDCG, actual")
     panel.axvline(bounds[0].terms["mu"], color=FAINT, linewidth=0.8)
     panel.text(
         bounds[0].terms["mu"] * 1.1, 4e-5, "the smallest squared gap\nbetween two scores", color=FAINT, fontsize=6
@@ -102,14 +102,14 @@ def draw_sequence() -> None:
     """Both ends at all times by three methods, and the interval for a number of queries that was fixed in advance."""
     values = np.random.default_rng(0).beta(4, 3, STREAM)
     place = np.arange(1, STREAM + 1)
-    methods = {"hoeffding": COLOURS[1], "empirical bernstein": COLOURS[2], "betting": COLOURS[0]}
+    methods = {"hoeffding": COLORS[1], "empirical bernstein": COLORS[2], "betting": COLORS[0]}
     with house_style():
         figure = new_figure(8.0, 3.4)
         panel = figure.subplots()
-        for method, colour in methods.items():
+        for method, color in methods.items():
             low, high = confidence_sequence(values, method=method)
-            panel.plot(place, low, color=colour, label=f"{NAMES[method]}, at all times")
-            panel.plot(place, high, color=colour)
+            panel.plot(place, low, color=color, label=f"{NAMES[method]}, at all times")
+            panel.plot(place, high, color=color)
         for n in (10, 20, 50, 100, 200, 500, 1_000):
             once = mean_interval(values[:n])
             label = "Betting, for one n fixed in advance" if n == 10 else None

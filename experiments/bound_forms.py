@@ -1,6 +1,6 @@
 """Type one and type two bounds as functions of one number: ``python3 run.py python -m experiments.bound_forms``.
 
-Figures 1 and 2 of the paper on direct optimisation, made by the losses of this package on lists, not by formulas. Left:
+Figures 1 and 2 of the paper on direct optimization, made by the losses of this package on lists, not by formulas. Left:
 one relevant document at position p of a list has E = AP = 1/p, and a type one bound looks at nothing else. Right: one
 relevant document and one other, so that the imperfect order has E = 1/2, and 1 - E = 0.5 as in the paper; with scores
 x/2 and 0 the perfect order is ahead by F(pi*) - F(pi) = x. Writes docs/bound_forms.json and
@@ -15,7 +15,7 @@ import numpy as np
 
 from experiments.pages import DOCS
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, INK, house_style, new_figure, save_png
 from rankwise.losses import TypeOne, TypeTwo
 
 NUMBERS, FIGURE = DOCS / "bound_forms.json", DOCS / "figures" / "reproduction_bound_forms.png"
@@ -54,14 +54,14 @@ def draw(numbers: dict[str, Any]) -> Any:
         curves = {"exp": np.exp(-reached), "logistic": np.log2(1 + np.exp(-reached))}
         left.plot(reached, 1 - reached, color=INK, linewidth=1.0, label="1 - E")
         left.plot(one["measure"], one["loss"], ".", color=INK)
-        for (form, name), colour in zip(TYPE_ONE.items(), COLOURS, strict=False):
-            left.plot(reached, curves[form], color=colour, label=name)
-            left.plot(one["measure"], one[form], "o", color=colour)
+        for (form, name), color in zip(TYPE_ONE.items(), COLORS, strict=False):
+            left.plot(reached, curves[form], color=color, label=name)
+            left.plot(one["measure"], one[form], "o", color=color)
         left.set(title="type one", xlabel="measure of the ranking, E", xlim=(0, 1.01), ylim=(0, 1.05))
         left.legend(loc="lower left")
         right.step(two["ahead"], two["indicator"], where="pre", color=INK, linewidth=1.0, label="the loss (6)")
-        for (form, name), colour in zip(TYPE_TWO.items(), COLOURS, strict=False):
-            right.plot(two["ahead"], two[form], color=colour, label=name)
+        for (form, name), color in zip(TYPE_TWO.items(), COLORS, strict=False):
+            right.plot(two["ahead"], two[form], color=color, label=name)
         right.set(title="type two, 1 - E = 0.5", xlabel="F(perfect) - F(imperfect)", ylim=(-0.03, 2.6), xlim=(-2, 2))
         right.legend(loc="upper right")
     return figure

@@ -1,6 +1,6 @@
 """How tight two bounds of 1 - AP are as a ranker turns: ``python3 run.py python -m experiments.bounds_by_angle``.
 
-The simulation of the paper on direct optimisation (Figures 3 and 4): 7 relevant documents around (1, 1) and 14
+The simulation of the paper on direct optimization (Figures 3 and 4): 7 relevant documents around (1, 1) and 14
 irrelevant ones around (-1, -1), features of variance 0.2 and 0.2, or 0.2 and 1.3, and w = (cos t, sin t). Five lists of
 each kind at 72 angles; the figure shows the first of each. Writes docs/bounds_by_angle.json, its table in
 docs/direct.md and docs/figures/bounds_by_angle.png.
@@ -21,7 +21,7 @@ NUMBERS, FIGURE = DOCS / "bounds_by_angle.json", DOCS / "figures" / "bounds_by_a
 VARIANCES = ((0.2, 0.2), (0.2, 1.3))
 SEEDS = range(5)
 ANGLES = 72
-EIGHTH = ANGLES // 8  # the place of 45 degrees, the direction from one centre to the other
+EIGHTH = ANGLES // 8  # the place of 45 degrees, the direction from one center to the other
 SHOWN = np.radians(np.arange(-135.0, 226.0))  # all angles, that direction in the middle
 
 

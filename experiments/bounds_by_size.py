@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+from rankwise._figures import COLORS, FAINT, house_style, new_figure
 from rankwise.guarantees._bound import refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import ogd_average, rerm_best
 from rankwise.guarantees.bounds.uniform import l1_ball, l2_ball, linf_ball, smooth_ball
@@ -29,7 +29,7 @@ def gaps_by_size(
     return {
         "hold-out of n queries (Hoeffding)": lambda n, m: _hoeffding(n, delta),
         "averaged descent, on average": lambda n, m: ogd_average(G=G, W=W, radius=radius, n=n).value,
-        "regularised, on average": lambda n, m: rerm_best(G=G, W=W, radius=radius, n=n).value,
+        "regularized, on average": lambda n, m: rerm_best(G=G, W=W, radius=radius, n=n).value,
         "uniform, l2-Lipschitz": lambda n, m: (
             l2_ball(L2=G / math.sqrt(2), W=W, radius=radius, m=m, n=n, **known).value - risk
         ),
@@ -87,10 +87,10 @@ def draw_bounds_by_size(
     with house_style():
         figure = new_figure(8.6, 3.9)
         left, right = figure.subplots(1, 2, sharey=True)
-        for colour, (name, gap) in zip(COLOURS, bounds.items(), strict=False):
+        for color, (name, gap) in zip(COLORS, bounds.items(), strict=False):
             style = "--" if "unverified" in name else ":" if "on average" in name else "-"
-            left.plot(ns, [gap(n, at[1]) for n in ns], color=colour, linestyle=style, label=name)
-            right.plot(ms, [gap(at[0], m) for m in ms], color=colour, linestyle=style)
+            left.plot(ns, [gap(n, at[1]) for n in ns], color=color, linestyle=style, label=name)
+            right.plot(ms, [gap(at[0], m) for m in ms], color=color, linestyle=style)
         for panel in (left, right):
             panel.axhline(b - risk, color=FAINT, linewidth=0.8)
             panel.set(xscale="log", yscale="log", ylim=(1e-4, 30 * b))

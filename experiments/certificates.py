@@ -27,7 +27,7 @@ from rankwise.rankers._base import registered
 
 RESULTS, FIGURE, PAGE = DOCS / "certificates.json", DOCS / "figures" / "bounds_by_size.png", DOCS / "guarantees.md"
 FEATURES, LONGEST = 45, 500
-# LETOR scaled every feature to [0, 1] within each query: rows lie in a cube, and within this radius of its centre. That
+# LETOR scaled every feature to [0, 1] within each query: rows lie in a cube, and within this radius of its center. That
 # no query has more documents was declared before looking at the data.
 DECLARED: dict[str, Any] = {"row_radius": math.sqrt(FEATURES) / 2, "longest": LONGEST}
 

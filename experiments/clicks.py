@@ -16,7 +16,7 @@ import numpy as np
 from experiments import clicks_runs as runs
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
 from rankwise._progress import track
 
 RESULTS, FIGURE, PAGE = DOCS / "clicks.json", DOCS / "figures" / "clicks.png", DOCS / "clicks.md"
@@ -174,10 +174,10 @@ def draw(found: dict[str, Any]) -> Any:
 
 def _draw_bias(axes: Any, found: dict[str, Any]) -> None:
     sessions = [int(key) for key in found if key.isdigit()]
-    for colour, name in zip(COLOURS, found[str(sessions[0])], strict=False):
+    for color, name in zip(COLORS, found[str(sessions[0])], strict=False):
         mean, spread = np.array([found[str(n)][name] for n in sessions]).T
-        axes.plot(sessions, mean, "o--" if name == "bound" else "o-", color=colour, label=name)
-        axes.fill_between(sessions, mean - spread, mean + spread, color=colour, alpha=0.12, linewidth=0)
+        axes.plot(sessions, mean, "o--" if name == "bound" else "o-", color=color, label=name)
+        axes.fill_between(sessions, mean - spread, mean + spread, color=color, alpha=0.12, linewidth=0)
     axes.axhline(found["true"], color=FAINT, linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel("sessions")
@@ -191,10 +191,10 @@ def _draw_coverage(axes: Any, found: dict[str, Any]) -> None:
     names = list(found["coverage"])[::-1]
     for place, name in enumerate(names):
         case = found["coverage"][name]
-        bars = ((0.25, "value", COLOURS[0]), (0.0, "gain", COLOURS[1]), (-0.25, "worse", COLOURS[3]))
-        for shift, what, colour in bars:
+        bars = ((0.25, "value", COLORS[0]), (0.0, "gain", COLORS[1]), (-0.25, "worse", COLORS[3]))
+        for shift, what, color in bars:
             name = {"worse": "gain of a worse ranking"}.get(what, what)
-            axes.barh(place + shift, case["missed"][what] / case["logs"], 0.22, color=colour,
+            axes.barh(place + shift, case["missed"][what] / case["logs"], 0.22, color=color,
                       label=name if place == 0 else None)  # fmt: skip
     axes.axvline(found["delta"], color="black", linewidth=1, linestyle=":")
     axes.set_yticks(range(len(names)), names, fontsize=6)
@@ -205,11 +205,11 @@ def _draw_coverage(axes: Any, found: dict[str, Any]) -> None:
 
 def _draw_exploration(axes: Any, found: dict[str, Any]) -> None:
     shares = list(dict.fromkeys(key.split()[0] for key in found["rows"]))
-    for colour, sessions in zip(COLOURS, ("10000", "50000"), strict=False):
+    for color, sessions in zip(COLORS, ("10000", "50000"), strict=False):
         lower = [found["rows"][f"{share} {sessions}"]["lower"] for share in shares]
-        axes.plot([100 * float(one) for one in shares], lower, "o-", color=colour, label=f"{int(sessions):,} sessions")
+        axes.plot([100 * float(one) for one in shares], lower, "o-", color=color, label=f"{int(sessions):,} sessions")
     cost = [found["rows"][f"{share} 50000"]["cost"] for share in shares]
-    axes.plot([100 * float(one) for one in shares], cost, "s--", color=COLOURS[3], label="what shuffling costs")
+    axes.plot([100 * float(one) for one in shares], cost, "s--", color=COLORS[3], label="what shuffling costs")
     axes.axhline(found["gain"], color=FAINT, linewidth=1)
     axes.set_xlabel("shuffled pages in %")
     axes.set_ylabel("mean lower bound on the gain")
@@ -223,7 +223,7 @@ def _draw_deciding(axes: Any, found: dict[str, Any]) -> None:
     ab = found["A/B"]
     heights = [found["median"], ab["first"]["fixed"]["0.5"], ab["first"]["sequential median"],
                ab["clicked"]["fixed"]["0.5"], ab["clicked"]["sequential median"]]  # fmt: skip
-    axes.barh(range(5)[::-1], heights, color=[COLOURS[2], *[COLOURS[0], COLOURS[5]] * 2])
+    axes.barh(range(5)[::-1], heights, color=[COLORS[2], *[COLORS[0], COLORS[5]] * 2])
     axes.set_yticks(range(5)[::-1], names, fontsize=7)
     axes.set_xlabel("impressions until half of the runs decide")
     axes.set_title("Interleaving against A/B tests")

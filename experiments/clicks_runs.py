@@ -202,9 +202,9 @@ def biases(setting: Setting, logs: int = 100) -> dict[str, Any]:
                 strong = clicks.value(log, setting.better, clicks.given(THETA), tau=0.5)
                 # clicks as if every position were examined alike
                 naive = clicks.value(log, setting.better, clicks.given(np.ones(SHOWN)), tau=1.0)
-                rows.append([naive.estimate, clipped.estimate, strong.estimate, strong.self_normalised,
+                rows.append([naive.estimate, clipped.estimate, strong.estimate, strong.self_normalized,
                              strong.doubly_robust, clipped.lower])  # fmt: skip
-        names = ("naive", "clipped at 0.1", "clipped at 0.5", "self-normalised at 0.5", "doubly robust at 0.5", "bound")
+        names = ("naive", "clipped at 0.1", "clipped at 0.5", "self-normalized at 0.5", "doubly robust at 0.5", "bound")
         found[str(sessions)] = {
             name: [float(np.mean(column)), float(np.std(column))]
             for name, column in zip(names, zip(*rows, strict=True), strict=True)
@@ -412,9 +412,9 @@ def learning(seeds: int = 20, judged_for_logger: int = 30) -> dict[str, Any]:
             certified, lowers = 0, []
             for seed in range(seeds):
                 log = clicks.simulate(train, logger, sessions, attractive=a, random_state=[seed, sessions])
-                labelled = log.with_propensities(model, tau=TAU)
+                labeled = log.with_propensities(model, tau=TAU)
                 rows["naive ridge"].append(worth(ridge().fit(clicks.training_queries(log, None))))
-                rows["ridge"].append(worth(ridge().fit(labelled)))
+                rows["ridge"].append(worth(ridge().fit(labeled)))
                 safe = clicks.safe_ranker(log, logger, model, tau=TAU, delta=0.05)
                 rows["softmax"].append(worth(safe.learned))
                 rows["safe"].append(worth(safe.model))

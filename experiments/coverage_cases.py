@@ -27,7 +27,7 @@ def mean_loss(loss: Loss, queries: rw.Queries, coef: np.ndarray) -> float:
     return float(Reference(queries).losses(loss, queries.X @ coef).mean())
 
 
-def regularised(loss: Loss, alpha: float = ALPHA) -> Callable[[Any, rw.Queries], float]:
+def regularized(loss: Loss, alpha: float = ALPHA) -> Callable[[Any, rw.Queries], float]:
     """(alpha/2) norm(w)^2 + mean loss."""
 
     def objective(model: Any, queries: rw.Queries) -> float:
@@ -37,10 +37,10 @@ def regularised(loss: Loss, alpha: float = ALPHA) -> Callable[[Any, rw.Queries],
 
 
 def convex(name: str, make: Callable[..., Any], loss: Loss, alpha: float = ALPHA) -> Case:
-    """A ranker that minimises a regularised convex loss."""
+    """A ranker that minimizes a regularized convex loss."""
     settings = FIXED | {"alpha": alpha}
     return Case(
-        name, lambda d: make(**settings), {loss.name: loss}, objective=regularised(loss, alpha), precise=PRECISE
+        name, lambda d: make(**settings), {loss.name: loss}, objective=regularized(loss, alpha), precise=PRECISE
     )
 
 
@@ -70,21 +70,21 @@ def _cases() -> list[Case]:
         Case(
             "RankSVM, squared",
             lambda d: rw.RankSVM(loss="squared", **FIXED),
-            objective=regularised(PairHinge(squared=True)),
+            objective=regularized(PairHinge(squared=True)),
             precise=PRECISE,
         ),
         convex("SLAMRanker", rw.SLAMRanker, SLAM(weights="ndcg_tight_sym", k=10)),
         convex("SLAMRanker, alpha 10", rw.SLAMRanker, SLAM(weights="ndcg_tight_sym", k=10), 10.0),
         Case("SLAMRanker, grid", lambda d: rw.SLAMRanker(alpha=(1.0, 0.01), folds=2, n_jobs=1)),
         convex("MaxPairRanker", rw.MaxPairRanker, MaxPair()),
-        convex("StructuredNDCG", rw.StructuredNDCG, NDCGHinge(k=10, normalised=True)),
+        convex("StructuredNDCG", rw.StructuredNDCG, NDCGHinge(k=10, normalized=True)),
         convex("SVMMap", rw.SVMMap, SVMMapHinge()),
         convex("LossRanker", partial(rw.LossRanker, PairLogistic()), PairLogistic()),
         Case(
             "ListNet",
             lambda d: rw.ListNet(solver="lbfgs", alpha=ALPHA, scale="none", n_jobs=1),
             {"ListNet": ListNet()},
-            objective=regularised(ListNet()),
+            objective=regularized(ListNet()),
             precise={"tolerance": 1e-9},
         ),
         Case("ListNet, online", lambda d: rw.ListNet(scale="none", n_jobs=1), {"ListNet": ListNet()}),
@@ -121,7 +121,7 @@ def _cases() -> list[Case]:
             "MappedRanker",
             lambda: rw.RankSVM(**FIXED),
             losses={"PairHinge": PairHinge()},
-            objective=regularised(PairHinge()),
+            objective=regularized(PairHinge()),
             precise=PRECISE,
         ),
         on_map("MappedRanker, SLAMPerceptron", lambda: rw.SLAMPerceptron(n_jobs=1)),

@@ -25,7 +25,7 @@ class Count:
     ----------
     checked : how many times it was made and checked
     failed : how many of these were wrong
-    surely, perhaps : the same if the reference sample erred in favour of the promise, and against it
+    surely, perhaps : the same if the reference sample erred in favor of the promise, and against it
     vacuous : how many of the checked ones could not be wrong
     not_met : how many were made with a precondition that is known to be broken; they are not among the checked ones
     """

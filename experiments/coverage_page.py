@@ -19,7 +19,7 @@ from experiments.coverage_counts import (
 )
 from experiments.coverage_populations import POPULATIONS
 from experiments.pages import DOCS, markdown_table
-from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure
+from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -426,8 +426,8 @@ def draw(numbers: Numbers) -> "Figure":
 def _draw_panel(panel: Any, lines: list[Line], title: str) -> None:
     for place, (_, count, may_fail) in enumerate(reversed(lines)):
         low, _ = count.interval()
-        colour = FAINT if may_fail is None else COLOURS[1] if low > may_fail else COLOURS[0]
-        _draw_count(panel, place, count, colour, filled=may_fail is not None)
+        color = FAINT if may_fail is None else COLORS[1] if low > may_fail else COLORS[0]
+        _draw_count(panel, place, count, color, filled=may_fail is not None)
         if may_fail is not None:
             panel.plot([100 * may_fail] * 2, [place - 0.4, place + 0.4], color=INK, linewidth=1.0)
     panel.set_yticks(range(len(lines)), [label for label, _, _ in reversed(lines)])
@@ -445,7 +445,7 @@ def _draw_worlds(panel: Any, numbers: Numbers) -> None:
             by_world.setdefault(world, ([], []))[is_control].append(Count.total(count for _, count in counts))
     for place, (promised, controls) in enumerate(reversed(by_world.values())):
         worst = max(promised, key=lambda count: count.rate)
-        _draw_count(panel, place, worst, COLOURS[1] if worst.interval()[0] > numbers["delta"] else COLOURS[0])
+        _draw_count(panel, place, worst, COLORS[1] if worst.interval()[0] > numbers["delta"] else COLORS[0])
         for control in controls:
             _draw_count(panel, place, control, FAINT, filled=False)
     panel.axvline(100 * numbers["delta"], color=INK, linewidth=1.0)
@@ -455,8 +455,8 @@ def _draw_worlds(panel: Any, numbers: Numbers) -> None:
     panel.grid(axis="y", visible=False)
 
 
-def _draw_count(panel: Any, place: int, count: Count, colour: str, *, filled: bool = True) -> None:
+def _draw_count(panel: Any, place: int, count: Count, color: str, *, filled: bool = True) -> None:
     """A rate and its interval."""
     low, high = count.interval()
-    panel.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=2.2, solid_capstyle="butt")
-    panel.plot(100 * count.rate, place, "o", color=colour, markerfacecolor=colour if filled else "none", markersize=4)
+    panel.plot([100 * low, 100 * high], [place, place], color=color, linewidth=2.2, solid_capstyle="butt")
+    panel.plot(100 * count.rate, place, "o", color=color, markerfacecolor=color if filled else "none", markersize=4)

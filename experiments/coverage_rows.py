@@ -48,7 +48,7 @@ class Case:
     losses : the losses that rows name
     ties : how tied documents are ordered in rows about the training queries
     objective : of a fitted ranker on its training queries; None where it is not a sum of known parts
-    precise : settings with which the same objective is minimised much more precisely
+    precise : settings with which the same objective is minimized much more precisely
     mapped : whether rows are about the space of a map or a kernel
     most : queries to learn from at most, where larger samples take too long
     map : the map, where it does not depend on the training queries; None for the features as they are

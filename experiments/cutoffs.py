@@ -24,7 +24,7 @@ from experiments import direct, smoothrank
 from experiments.pages import DOCS
 from experiments.published import SMOOTHRANK_TABLE_2
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
 from rankwise._progress import track
 from rankwise.evaluation.comparison.selection import select
 from rankwise.evaluation.statistics.multiple_testing import significance
@@ -73,9 +73,9 @@ def draw(numbers: dict[str, Any]) -> Any:
         left, right = figure.subplots(1, 2)
         for place, (name, line) in enumerate(lines.items()):
             mean, (low, high) = line["mean"][COMPARED], line["interval"][COMPARED]
-            colour = COLOURS[LINES.index(name)] if name in LINES else FAINT
-            left.plot([low, high], [place, place], color=colour, linewidth=1.2)
-            left.plot(mean, place, "o", color=colour, markersize=5)
+            color = COLORS[LINES.index(name)] if name in LINES else FAINT
+            left.plot([low, high], [place, place], color=color, linewidth=1.2)
+            left.plot(mean, place, "o", color=color, markersize=5)
             left.plot(SMOOTHRANK_TABLE_2[name][0], place, "D", color=INK, markerfacecolor="none", markersize=5)
         left.plot([], [], "o", color=FAINT, markersize=5, label="ours, with 95 % interval")
         left.plot([], [], "D", color=INK, markerfacecolor="none", markersize=5, linestyle="none", label="published")
@@ -84,9 +84,9 @@ def draw(numbers: dict[str, Any]) -> Any:
         left.grid(axis="y", visible=False)
         left.set(title="NDCG@10 on OHSUMED", xlim=(0.35, 0.52))
         left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
-        for name, colour in zip(LINES, COLOURS, strict=False):
+        for name, color in zip(LINES, COLORS, strict=False):
             curve = [lines[name]["mean"][f"nDCG@{k}"] for k in CUTS]
-            right.plot(CUTS, curve, color=colour, marker="o", label=name)
+            right.plot(CUTS, curve, color=color, marker="o", label=name)
         printed = smoothrank.PAPER_TABLE_3[50]
         look: dict[str, Any] = {"color": INK, "markerfacecolor": "none", "markersize": 5, "linestyle": "none"}
         right.plot((1, 5, 10), printed, "D", label="SmoothNDCG, published", **look)

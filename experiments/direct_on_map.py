@@ -1,6 +1,6 @@
 """Five rankers trained for MAP on OHSUMED: ``python3 run.py python -m experiments.direct_on_map``.
 
-Figures 8, 14 and 16 and the OHSUMED columns of Tables 2 and 3 of the paper on direct optimisation: SVMmap, AdaRank
+Figures 8, 14 and 16 and the OHSUMED columns of Tables 2 and 3 of the paper on direct optimization: SVMmap, AdaRank
 and PermuRank for MAP, beside RankSVM (its sum over pairs) and RankBoost. The protocol, fixed before its result: the
 five official folds of LETOR 3.0 (the paper had LETOR 2.0), features as they come, each ranker with its defaults,
 alphas and rounds chosen on the validation part by MAP, test parts scored once, all 106 test queries together, by the
@@ -28,7 +28,7 @@ from experiments.pages import DOCS
 from experiments.published import DIRECT_TABLES_2_AND_3
 from experiments.ranking_errors import WIDTH
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, INK, house_style, new_figure, save_png
 from rankwise.analysis.mistakes import (
     GroupGains,
     different_pairs,
@@ -105,11 +105,11 @@ def draw_accuracies(numbers: dict[str, Any]) -> Any:
     with house_style():
         figure = new_figure(8.0, 3.2)
         axes = figure.subplots()
-        for number, ((name, line), colour) in enumerate(zip(lines.items(), COLOURS, strict=False)):
+        for number, ((name, line), color) in enumerate(zip(lines.items(), COLORS, strict=False)):
             at = np.arange(len(MEASURES)) + 0.14 * (number - (len(lines) - 1) / 2)
             mean = np.array([line["mean"][title] for title in MEASURES])
             low, high = np.array([line["interval"][title] for title in MEASURES]).T
-            axes.errorbar(at, mean, [mean - low, high - mean], fmt="o", color=colour, markersize=5, label=name)
+            axes.errorbar(at, mean, [mean - low, high - mean], fmt="o", color=color, markersize=5, label=name)
             axes.plot(
                 at[[MEASURES.index("AP"), MEASURES.index("nDCG@3")]], DIRECT_TABLES_2_AND_3[name], "D", **published
             )

@@ -112,19 +112,19 @@ def draw(found: dict[str, Any]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from rankwise._figures import COLOURS
+    from rankwise._figures import COLORS
 
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10.5, 3.2), layout="constrained")
     rows = [one["documents"] for one in found["documents"]]
-    left.loglog(rows, [one["pass"] for one in found["documents"]], "o-", color=COLOURS[0], label="pass of SmoothRank")
-    left.loglog(rows, [one["moments"] for one in found["documents"]], "s-", color=COLOURS[1], label="moments")
+    left.loglog(rows, [one["pass"] for one in found["documents"]], "o-", color=COLORS[0], label="pass of SmoothRank")
+    left.loglog(rows, [one["moments"] for one in found["documents"]], "s-", color=COLORS[1], label="moments")
     left.set(xlabel="documents, 136 features", ylabel="CPU seconds")
     left.legend()
     width = [one["features"] for one in found["features"]]
-    middle.loglog(width, [one["pass"] for one in found["features"]], "o-", color=COLOURS[0])
-    middle.loglog(width, [one["moments"] for one in found["features"]], "s-", color=COLOURS[1])
+    middle.loglog(width, [one["pass"] for one in found["features"]], "o-", color=COLORS[0])
+    middle.loglog(width, [one["moments"] for one in found["features"]], "s-", color=COLORS[1])
     middle.set(xlabel=f"features, {VARIED:,} documents")
-    right.semilogx(rows, [one["anonymous"] / 1e6 for one in found["documents"]], "o-", color=COLOURS[2])
+    right.semilogx(rows, [one["anonymous"] / 1e6 for one in found["documents"]], "o-", color=COLORS[2])
     right.set(xlabel="documents, 136 features", ylabel="anonymous memory, MB", ylim=(0, None))
     figure.savefig(DOCS / "figures" / "growth.png", dpi=150)
 

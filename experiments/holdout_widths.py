@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
 from rankwise.evaluation.comparison.selection import select
 from rankwise.guarantees.holdout.intervals import NAMES, Method, mean_interval
 from rankwise.io.folds import read_folds
@@ -34,7 +34,7 @@ SAMPLES = 200
 ORDERS = 50  # of the input, on OHSUMED
 SHOWN = (5, 20, 100, 500)  # sizes of the page's table
 METHODS: tuple[Method, ...] = get_args(Method)
-COLOUR = dict(zip(METHODS, (COLOURS[1], COLOURS[2], COLOURS[0]), strict=True))
+COLOR = dict(zip(METHODS, (COLORS[1], COLORS[2], COLORS[0]), strict=True))
 
 
 def widths(rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -92,11 +92,11 @@ def draw(found: dict[str, Any]) -> None:
             sizes = [int(n) for n in curve]
             for method in METHODS:
                 mean = [curve[str(n)]["mean width"][method] for n in sizes]
-                panel.plot(sizes, mean, color=COLOUR[method], marker="o", label=NAMES[method])
+                panel.plot(sizes, mean, color=COLOR[method], marker="o", label=NAMES[method])
             for n in sizes:
                 share = curve[str(n)]["betting wider"]["hoeffding"]
                 if share > 0.005:
-                    panel.text(n, 0.013, f"{100 * share:.0f}", color=COLOUR["betting"], fontsize=6, ha="center")
+                    panel.text(n, 0.013, f"{100 * share:.0f}", color=COLOR["betting"], fontsize=6, ha="center")
             ever_wider = any(curve[str(n)]["betting wider"]["hoeffding"] for n in sizes)
             note = (
                 "% of samples on which betting is wider than Hoeffding"

@@ -1,7 +1,7 @@
 """Learned weights of hybrid search against equal weights and RRF: ``python3 run.py python -m experiments.hybrid``.
 
 Generated collections of two, three and six columns, five of each: weights are learned on 300 queries and compared on
-1,000 others. Then the parity of every engine and normaliser on a test part, and how often the interval of a weight
+1,000 others. Then the parity of every engine and normalizer on a test part, and how often the interval of a weight
 covers the weight that is the best on 20,000 queries. Writes docs/hybrid_results.json, docs/figures/hybrid_weight.png
 and the tables of docs/hybrid.md. About two minutes.
 """
@@ -29,7 +29,7 @@ VESPA = ["bm25(text)", "closeness(field,embedding)", "attribute(sparse)"]
 
 
 def rankers() -> dict[str, rw.HybridRanker]:
-    """What is compared: the same normaliser with learned and equal weights, and reciprocal rank fusion."""
+    """What is compared: the same normalizer with learned and equal weights, and reciprocal rank fusion."""
     return {
         "learned": rw.HybridRanker(engine="opensearch"),
         "equal": rw.HybridRanker(engine="opensearch", weights="equal"),
@@ -55,7 +55,7 @@ def compared(columns: int, seed: int) -> dict[str, Any]:
 
 
 def parities() -> list[dict[str, Any]]:
-    """The parity of every engine and normaliser, on a test part of three columns."""
+    """The parity of every engine and normalizer, on a test part of three columns."""
     queries, found = rw.synthetic.make_hybrid(TRAIN + TEST, columns=3, random_state=0), []
     train, test = queries[:TRAIN], queries[TRAIN:]
     for engine in ENGINES:
@@ -95,7 +95,7 @@ def gains_table(found: dict[str, Any]) -> str:
 
 
 def parity_table(found: dict[str, Any]) -> str:
-    """One row per engine and normaliser."""
+    """One row per engine and normalizer."""
     rows = [
         [
             f"`{one['target']}`",

@@ -21,7 +21,7 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
 from rankwise._progress import track
 from rankwise.errors import RankwiseError
 
@@ -81,13 +81,13 @@ def draw_shapes(found: dict[str, Any]) -> None:
         for one, (name, values) in zip(axes, found.items(), strict=True):
             base = values["all documents tied"]
             titles = [title for title in values if title != "all documents tied"]
-            colours = [
-                COLOURS[3 if "Neural" in title else 2 if "Boost" in title else 1 if "Kernel" in title else 0]
+            colors = [
+                COLORS[3 if "Neural" in title else 2 if "Boost" in title else 1 if "Kernel" in title else 0]
                 for title in titles
             ]
-            for place, (title, colour) in enumerate(zip(titles, colours, strict=True)):
+            for place, (title, color) in enumerate(zip(titles, colors, strict=True)):
                 linear = title in ("RidgeRanker", "SmoothRank")
-                one.barh(place, values[title] - base, left=base, color=FAINT if linear else colour)
+                one.barh(place, values[title] - base, left=base, color=FAINT if linear else color)
             one.set_yticks(range(len(titles)), titles)
             one.axvline(base, color=FAINT, linestyle=":")
             one.set(title=name, xlabel="NDCG@10 (dotted: all tied)", xlim=(0.3, 1.01))
@@ -143,11 +143,11 @@ def draw_budget(found: dict[str, Any]) -> None:
         figure = new_figure(8.0, 3.2)
         axes = figure.subplots(1, 2, sharey=True)
         for one, (title, stream) in zip(axes, found["streams"].items(), strict=True):
-            for way, colour in zip(("budget, oldest", "budget, smallest", "map"), COLOURS, strict=False):
+            for way, color in zip(("budget, oldest", "budget, smallest", "map"), COLORS, strict=False):
                 rows = [row for row in stream["rows"] if row["way"] == way]
                 style = "--" if way == "map" else "-"
                 sizes, mistakes = [row["size"] for row in rows], [row["mistakes"] for row in rows]
-                one.plot(sizes, mistakes, color=colour, linestyle=style, marker="o", label=way)
+                one.plot(sizes, mistakes, color=color, linestyle=style, marker="o", label=way)
             one.axhline(stream["linear"][0], color=FAINT, linestyle=":", label="SLAMPerceptron, linear")
             one.set(title=f"{title} stream", xscale="log", yscale="log", xlabel="stored documents, or random features")
         axes[0].set(ylabel=f"mistakes in {found['rounds']:,} rounds")

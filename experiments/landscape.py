@@ -102,7 +102,7 @@ class Landscape(Table):
 
     def plot(self) -> "Figure":
         """One list beside the mean over all of them; needs the extra ``plot``."""
-        from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+        from rankwise._figures import COLORS, FAINT, house_style, new_figure
 
         figure = new_figure(9.6, 3.4)
         with house_style():
@@ -110,8 +110,8 @@ class Landscape(Table):
             for axes, table, title in zip(panels, (self.one_list, self), ("one list", "all lists"), strict=True):
                 step, measure, *sigmas = table.columns
                 axes.plot(table[step], table[measure], color=FAINT, drawstyle="steps-mid", label=measure)
-                for colour, name in zip(COLOURS, sigmas, strict=False):
-                    axes.plot(table[step], table[name], color=colour, label=name)
+                for color, name in zip(COLORS, sigmas, strict=False):
+                    axes.plot(table[step], table[name], color=color, label=name)
                 axes.set(xlabel="step along a random direction", title=title)
             panels[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
         return figure

@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks.__main__ import machine
 from experiments.pages import DOCS, code_pieces, markdown_table, write_block
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
 from rankwise._progress import track
 from rankwise.losses import (
     SLAM,
@@ -96,7 +96,7 @@ FAMILIES: dict[str, tuple[Case, ...]] = {
         Case(SVMMapHinge(), "O(m log m)"),
         Case(SVMMapHinge(search="scan"), "O(N1 N0)"),
         Case(NDCGHinge(), "O(m^2)"),
-        Case(NDCGHinge(normalised=True), "O(m^3)"),
+        Case(NDCGHinge(normalized=True), "O(m^3)"),
         Case(NDCGHinge(k=10), "O(k^2 m)"),
     ),
     "Smoothed NDCG, P and RR": (
@@ -213,9 +213,9 @@ def draw(numbers: dict[str, Any]) -> Any:
                 guide = [1e-7 * (m / 10) ** steep for m in LENGTHS]
                 panel.plot(LENGTHS, guide, color=FAINT, linewidth=0.7, linestyle=(0, (4, 3)))
                 panel.text(1.2e5, guide[-1] / 4, f"slope {steep}", color=FAINT, fontsize=6.5, ha="right", va="top")
-            for curve, colour, marker in zip(curves, COLOURS, "osD^vP*X", strict=False):
+            for curve, color, marker in zip(curves, COLORS, "osD^vP*X", strict=False):
                 label = f"{curve['slope']:.2f}  {curve['name']}"
-                panel.plot(curve["m"], curve["s"], color=colour, marker=marker, label=label)
+                panel.plot(curve["m"], curve["s"], color=color, marker=marker, label=label)
             panel.set(xscale="log", yscale="log", xlim=(8, 1.3e5), ylim=(6e-9, 20), title=family)
             slow = any(s > 1e-2 for curve in curves for m, s in zip(curve["m"], curve["s"], strict=True) if m < 2_000)
             corner = "lower right" if slow else "upper left"  # where no curve runs

@@ -169,7 +169,7 @@ WRITTEN = (
         Stated("0 to 1 + b floor(m^2 / 2)", lambda loss, b, m: (0.0, 1 + b * (m * m // 2))),
     ),
     Facts(
-        NDCGHinge(normalised=True),
+        NDCGHinge(normalized=True),
         "the same, scaled to be as steep as SLAM",
         TWO,
         Stated("0 to 1 + 2 b", lambda loss, b, m: (0.0, 1 + 2 * b)),

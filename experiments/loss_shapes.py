@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.pages import DOCS
-from rankwise._figures import COLOURS, INK, PAPER, house_style, new_figure, save_png
+from rankwise._figures import COLORS, INK, PAPER, house_style, new_figure, save_png
 from rankwise.losses import (
     SLAM,
     ListNet,
@@ -66,7 +66,7 @@ PANELS = (
             Curve(MaxPair(), "MaxPair", 0.3),
             Curve(SLAM(weights="ndcg_003"), "SLAM, ndcg_003", -0.5, (-5, -4), "right"),
             Curve(SLAM(), "SLAM", -0.9),
-            Curve(NDCGHinge(normalised=True), "NDCGHinge", 3.4, (0, 4), "right"),
+            Curve(NDCGHinge(normalized=True), "NDCGHinge", 3.4, (0, 4), "right"),
         ),
     ),
     Panel(
@@ -116,12 +116,12 @@ def draw_panel(axes: Any, panel: Panel) -> None:
     missed = along(lambda s, y: 1 - panel.measure(s, y, ties="pessimistic"))
     axes.fill_between(GRID, missed, color=SHADE, linewidth=0)
     axes.plot(GRID, missed, color=INK, linewidth=1.0)
-    for curve, colour in zip(panel.curves, COLOURS, strict=False):
+    for curve, color in zip(panel.curves, COLORS, strict=False):
         values = along(lambda s, y, loss=curve.loss: loss(s, y)[0])  # type: ignore[misc]
-        axes.plot(GRID, values, color=colour)
+        axes.plot(GRID, values, color=color)
         place = {"xytext": curve.off, "textcoords": "offset points", "ha": curve.align, "in_layout": False}
         halo = [withStroke(linewidth=2.5, foreground=PAPER)]
-        axes.annotate(curve.name, (curve.x, np.interp(curve.x, GRID, values)), color=colour, path_effects=halo, **place)
+        axes.annotate(curve.name, (curve.x, np.interp(curve.x, GRID, values)), color=color, path_effects=halo, **place)
     axes.set(title=panel.title, xlim=(GRID[0], GRID[-1]), ylim=(-0.03 * panel.top, panel.top))
 
 
@@ -134,7 +134,7 @@ def draw() -> Any:
         for axes in every[-1]:
             axes.set_xlabel("score x of the best document; the others have 1, 0, -1")
         for axes in every[:, 0]:
-            axes.set_ylabel("loss (grey: that of the measure)")
+            axes.set_ylabel("loss (gray: that of the measure)")
     return figure
 
 

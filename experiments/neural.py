@@ -1,7 +1,7 @@
 """NeuralRanker beside ridge regression and LightGBM: ``python3 run.py python -m experiments.neural``.
 
 Each ranker is taken by its name with the defaults that ``rankwise compare`` gives it; choices and early stopping on the
-validation part. The loss that NeuralRanker minimises by default was chosen among four by results on the test parts of
+validation part. The loss that NeuralRanker minimizes by default was chosen among four by results on the test parts of
 OHSUMED and MQ2008 and on generated queries of this kind, so its rows are somewhat too good; its other settings are the
 first that were tried, and none of some ten others was clearly ahead. The generated queries have labels that depend
 on three products of features and on noise, so that no weighted sum of features ranks them; three independent draws of

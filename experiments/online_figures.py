@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import DOCS, markdown_table
-from rankwise._figures import COLOURS, FAINT, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
 
 FOLDER = DOCS / "figures"
 
-SLAM, MAX_PAIR, LISTNET, PAPERS = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[4]
+SLAM, MAX_PAIR, LISTNET, PAPERS = COLORS[0], COLORS[1], COLORS[2], COLORS[4]
 DASHED, DOTTED = (0, (5, 2)), (0, (1, 1.5))
 
 
-def thin_and_mean(panel: Any, x: Sequence[float], runs: Sequence[Sequence[float]], colour: str, **how: Any) -> None:
+def thin_and_mean(panel: Any, x: Sequence[float], runs: Sequence[Sequence[float]], color: str, **how: Any) -> None:
     """Every run as a thin line, their mean as a thick one."""
     for run in runs:
-        panel.plot(x, run, color=colour, linewidth=0.5, alpha=0.35)
-    panel.plot(x, np.mean(runs, axis=0), color=colour, **how)
+        panel.plot(x, run, color=color, linewidth=0.5, alpha=0.35)
+    panel.plot(x, np.mean(runs, axis=0), color=color, **how)
 
 
 # ------------------------------------------------------------------------------------------------------ simulation
@@ -26,11 +26,11 @@ def thin_and_mean(panel: Any, x: Sequence[float], runs: Sequence[Sequence[float]
 
 def draw_simulation(numbers: dict[str, Any]) -> None:
     looks: dict[str, dict[str, Any]] = {
-        "SLAMPerceptron": {"colour": SLAM},
-        "MaxPairPerceptron": {"colour": MAX_PAIR},
-        "ListNet": {"colour": LISTNET},
-        "ListNet, step of theory": {"colour": LISTNET, "linestyle": DASHED},
-        "ListNet, step 1": {"colour": LISTNET, "linestyle": DOTTED},
+        "SLAMPerceptron": {"color": SLAM},
+        "MaxPairPerceptron": {"color": MAX_PAIR},
+        "ListNet": {"color": LISTNET},
+        "ListNet, step of theory": {"color": LISTNET, "linestyle": DASHED},
+        "ListNet, step 1": {"color": LISTNET, "linestyle": DOTTED},
     }
     with house_style():
         figure = new_figure(8.0, 3.4)
@@ -131,11 +131,11 @@ def draw_margin(panel: Any, found: dict[str, Any]) -> None:
         linestyle=DASHED,
         label="bound, SLAMPerceptron",
     )
-    for name, colour, marker in (("MaxPairPerceptron", MAX_PAIR, "s"), ("SLAMPerceptron", SLAM, "o")):
+    for name, color, marker in (("MaxPairPerceptron", MAX_PAIR, "s"), ("SLAMPerceptron", SLAM, "o")):
         for run in np.transpose(found["mistakes"][name]):
-            panel.plot(gamma, run, color=colour, linewidth=0.5, alpha=0.35)
+            panel.plot(gamma, run, color=color, linewidth=0.5, alpha=0.35)
         panel.plot(
-            gamma, np.mean(found["mistakes"][name], axis=1), color=colour, marker=marker, label=f"mistakes, {name}"
+            gamma, np.mean(found["mistakes"][name], axis=1), color=color, marker=marker, label=f"mistakes, {name}"
         )
     panel.set(xscale="log", yscale="log", xlabel="margin $\\gamma$, for rows of length R = 1 at most", ylim=(0.5, 1e9))
     panel.set_title("mistakes, AP")
@@ -154,13 +154,13 @@ def draw_step(numbers: dict[str, Any]) -> None:
         panel = figure.subplots()
         panel.plot(rounds, one["loss"], color=PAPERS, label="loss, margin 1 and step 1")
         panel.plot(rounds, none["loss"], color=SLAM, label="loss, margin 0 (scale-free)")
-        for value, colour, text in (
+        for value, color, text in (
             (one["slam_loss"], PAPERS, "Theorem S, margin 1"),
-            (one["printed"], COLOURS[1], "as printed, for this step"),
+            (one["printed"], COLORS[1], "as printed, for this step"),
             (none["slam_loss"], SLAM, "Theorem S, margin 0"),
         ):
-            panel.axhline(value, color=colour, linewidth=0.9, linestyle=DASHED)
-            panel.text(1.2, value * 1.15, f"{text}: {value:,.0f}", color=colour, fontsize=7, va="bottom")
+            panel.axhline(value, color=color, linewidth=0.9, linestyle=DASHED)
+            panel.text(1.2, value * 1.15, f"{text}: {value:,.0f}", color=color, fontsize=7, va="bottom")
         panel.set(xscale="log", yscale="log", xlabel="round", title="cumulative loss of AP", ylim=(0.1, 3e6))
         panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.12))
         save_png(figure, FOLDER / "online_step.png")
@@ -171,10 +171,10 @@ def draw_step(numbers: dict[str, Any]) -> None:
 
 def draw_data(numbers: dict[str, Any]) -> None:
     looks: dict[str, dict[str, Any]] = {
-        "ListNet": {"colour": LISTNET},
-        "SLAMPerceptron": {"colour": SLAM},
-        "SLAMPerceptron, papers' weights, margin 1": {"colour": PAPERS},
-        "MaxPairPerceptron": {"colour": MAX_PAIR},
+        "ListNet": {"color": LISTNET},
+        "SLAMPerceptron": {"color": SLAM},
+        "SLAMPerceptron, papers' weights, margin 1": {"color": PAPERS},
+        "MaxPairPerceptron": {"color": MAX_PAIR},
     }
     with house_style():
         figure = new_figure(8.0, 3.4)

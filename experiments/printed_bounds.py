@@ -105,11 +105,11 @@ def printed_smooth_erm(*, L_star: float, D_0: float) -> Bound:
     refuse_unless("printed_smooth_erm", least=0, L_star=L_star, D_0=D_0)
     return Bound(
         name="Appendix M.1",
-        bounds="risk of the minimiser",
+        bounds="risk of the minimizer",
         statement="sqrt(D_0 L_star)/2 + 2 D_0",
         value=math.sqrt(D_0 * L_star) / 2 + 2 * D_0,
         terms={"L_star": L_star, "D_0": D_0},
-        preconditions=(INDEPENDENT, Precondition("w minimises the sample's mean loss over the ball")),
+        preconditions=(INDEPENDENT, Precondition("w minimizes the sample's mean loss over the ball")),
         status="as printed",
         source="appendix M.1 of the generalization bounds",
         kind="generalization",
@@ -165,7 +165,7 @@ def adarank_printed(*, phi: Sequence[float], alpha: Sequence[float], delta: Sequ
         value=math.exp(most) if most < 700 else math.inf,
         terms={"rounds": float(len(phi)), "log_Pi": total},
         preconditions=(ROUNDS, REWEIGHTED),
-        source="Theorem 4 of direct optimisation",
+        source="Theorem 4 of direct optimization",
         ceiling=1.0,
         kind="training",
     )

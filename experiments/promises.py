@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.pages import DOCS
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, INK, house_style, new_figure, save_png
+from rankwise._figures import COLORS, INK, house_style, new_figure, save_png
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,8 +55,8 @@ def draw(found: dict[str, Any]) -> "Figure":
         axes = figure.subplots()
         for size, values in found["promised"].items():
             places = [int(size) * 1.012 ** (number - len(values) / 2) for number in range(len(values))]
-            colours = [COLOURS[1] if value > found["truth"] else COLOURS[0] for value in values]
-            axes.scatter(places, values, s=5, c=colours, linewidths=0)
+            colors = [COLORS[1] if value > found["truth"] else COLORS[0] for value in values]
+            axes.scatter(places, values, s=5, c=colors, linewidths=0)
         axes.axhline(found["truth"], color=INK, linewidth=1.2)
         label = f"the mean of {found['future']:,} future queries: {found['truth']:.3f}"
         axes.annotate(label, (0.02, found["truth"]), (0, 4), ("axes fraction", "data"), textcoords="offset points")

@@ -1,6 +1,6 @@
 """What the papers print about OHSUMED, the one of their sets that is at hand; numbers only, compared in other modules.
 
-The paper on SmoothRank (Chapelle and Wu, 2009) worked on LETOR 3.0; that on direct optimisation (Xu, Li, Liu, Peng, Lu
+The paper on SmoothRank (Chapelle and Wu, 2009) worked on LETOR 3.0; that on direct optimization (Xu, Li, Liu, Peng, Lu
 and Ma) on LETOR 2.0, whose OHSUMED has other features. Figures are pictures: only what stands in tables and sentences
 can be quoted.
 """
@@ -22,7 +22,7 @@ SMOOTHRANK_TABLE_2: dict[str, tuple[float, float]] = {
 # SmoothRank, Table 1: queries, relevance levels, features, documents a query, per cent of documents that are relevant
 SMOOTHRANK_TABLE_1 = {"queries": 106, "levels": 3, "features": 45, "documents": 152, "relevant": 30}
 
-# Direct optimisation, Tables 2 and 3: MAP, NDCG@3
+# Direct optimization, Tables 2 and 3: MAP, NDCG@3
 DIRECT_TABLES_2_AND_3: dict[str, tuple[float, float]] = {
     "SVMMap": (0.4456, 0.4669),
     "AdaRank": (0.4419, 0.4803),

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from experiments.pages import DOCS
-from rankwise._figures import COLOURS, house_style, new_figure, save_png
+from rankwise._figures import COLORS, house_style, new_figure, save_png
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,10 +30,10 @@ def draw(results: dict[str, Any]) -> "Figure":
         figure = new_figure(width=9.0, height=3.6)
         for place, (kind, title) in enumerate(PANELS.items(), start=1):
             axes = figure.add_subplot(1, len(PANELS), place)
-            for colour, ranker in zip(COLOURS, SHOWN, strict=False):
+            for color, ranker in zip(COLORS, SHOWN, strict=False):
                 found = points(results, kind, ranker)
                 if found:
-                    axes.plot(*zip(*found, strict=True), marker="o", color=colour, label=ranker)
+                    axes.plot(*zip(*found, strict=True), marker="o", color=color, label=ranker)
             axes.set_xscale("log")
             counts = [count for count, _ in points(results, kind, "CatBoost YetiRank")]
             axes.set_xticks(counts, [f"{count:,}" for count in counts])

@@ -1,6 +1,6 @@
 """Where rankers err on OHSUMED: ``python3 run.py python -m experiments.ranking_errors [curves] [errors]``.
 
-The analysis of the paper on direct optimisation (Figures 11 and 14 to 16) for rankers of this package, over the test
+The analysis of the paper on direct optimization (Figures 11 and 14 to 16) for rankers of this package, over the test
 lists of the five official folds, settings chosen on the validation parts. Reads the folder that RANKWISE_DATA names;
 writes docs/ranking_errors.json and the figures docs/figures/analysis_*.png.
 """

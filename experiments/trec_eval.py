@@ -1,9 +1,9 @@
 """Agreement with trec_eval itself: ``python3 run.py python -m experiments.trec_eval PROGRAM [--rounds 4000]``.
 
-Random small runs and judgements, with ties, scores that differ only in double precision, unjudged documents, negative
+Random small runs and judgments, with ties, scores that differ only in double precision, unjudged documents, negative
 labels and queries that only one side has, are measured by the program and by ``like="trec_eval"``. Values are compared
 in the decimals that the program prints: 4, or more if its format ``%6.4f`` was changed. Rounds on which the program
-fails (judgements that are all negative) are counted and left out.
+fails (judgments that are all negative) are counted and left out.
 """
 
 import argparse
@@ -25,7 +25,7 @@ Lists = dict[str, dict[str, float]]
 
 
 def random_pair(rng: np.random.Generator) -> tuple[Lists, Lists]:
-    """Judgements and a run of up to five queries, each of them missing on one side now and then."""
+    """Judgments and a run of up to five queries, each of them missing on one side now and then."""
     pool = int(rng.integers(1, 20))
     judged: Lists = {}
     scored: Lists = {}

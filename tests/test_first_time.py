@@ -250,7 +250,7 @@ def test_holes_and_unjudged_rows_are_taken_when_told(run, write):
     assert zero.y.tolist() == [2, 0, 0]
 
 
-def test_a_misspelt_ranker_is_offered_its_neighbour(run, write):
+def test_a_misspelt_ranker_is_offered_its_neighbor(run, write):
     write("my.csv", text())
     assert "(did you mean 'SmoothRank'?)" in refused(run, "train", "my.csv", *ROLES, "--ranker", "SmothRank")
 

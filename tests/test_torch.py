@@ -293,7 +293,7 @@ def test_a_network_of_ones_own_learns():
     torch.manual_seed(0)
     train = rw.make_lists(60, documents=10, features=5, random_state=0)
     network = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
-    optimiser = torch.optim.AdamW(network.parameters(), lr=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.01)
     loss, measure = ranking_loss(rw.losses.SmoothNDCG(k=10)), metric("nDCG@10")
 
     def score():
@@ -303,9 +303,9 @@ def test_a_network_of_ones_own_learns():
     before, batches = score(), loader(train, 16)
     for _ in range(15):
         for X, labels, offsets, weight in batches:
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss(network(X).squeeze(-1), labels, offsets, weight).backward()
-            optimiser.step()
+            optimizer.step()
     assert score() > before + 0.1
 
 
@@ -351,10 +351,10 @@ def test_adamw_is_that_of_pytorch():
     rng = np.random.default_rng(0)
     own = rng.normal(size=50).astype(np.float32)
     theirs = torch.tensor(own.copy(), requires_grad=True)
-    optimiser, other = AdamW(0.01, np.full(50, 0.1, np.float32)), torch.optim.AdamW([theirs], lr=0.01, weight_decay=0.1)
+    optimizer, other = AdamW(0.01, np.full(50, 0.1, np.float32)), torch.optim.AdamW([theirs], lr=0.01, weight_decay=0.1)
     for _ in range(200):
         gradient = rng.normal(size=50).astype(np.float32)
-        optimiser.step(own, gradient)
+        optimizer.step(own, gradient)
         theirs.grad = torch.tensor(gradient)
         other.step()
     np.testing.assert_allclose(own, theirs.detach().numpy(), rtol=1e-4, atol=1e-5)

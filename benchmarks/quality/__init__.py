@@ -51,7 +51,7 @@ def own_rankers() -> dict[str, Fit]:
 
 
 def on_maps() -> dict[str, Fit]:
-    """Rankers on maps of standardised features, with scikit-learn's own settings of the maps: none was tuned."""
+    """Rankers on maps of standardized features, with scikit-learn's own settings of the maps: none was tuned."""
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import SplineTransformer, StandardScaler
@@ -64,7 +64,7 @@ def on_maps() -> dict[str, Fit]:
         "RidgeRanker on splines": mapped(rw.RidgeRanker("nDCG@10"), SplineTransformer()),
         "RidgeRanker on 200 landmarks": mapped(rw.RidgeRanker("nDCG@10"), landmarks),
         "SmoothRank on 200 landmarks": mapped(rw.SmoothRank("nDCG@10"), landmarks),
-        "KernelPerceptron, standardised, map=512, 10 epochs": mapped(
+        "KernelPerceptron, standardized, map=512, 10 epochs": mapped(
             rw.KernelPerceptron("nDCG@10", map=512, epochs=10)
         ),
     }

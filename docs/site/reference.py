@@ -71,7 +71,7 @@ PAGES = (
     Page(
         "losses",
         "Losses",
-        "Losses that rankers minimise, with their facts ([losses](../losses.md)).",
+        "Losses that rankers minimize, with their facts ([losses](../losses.md)).",
         (Section("Losses", ("losses",)),),
     ),
     Page(
@@ -88,10 +88,10 @@ PAGES = (
     Page(
         "rankers_batch",
         "Rankers (linear, smooth, permutations)",
-        "`LossRanker` minimises any convex loss; `RankSVM`, `SLAMRanker`, `MaxPairRanker`, `SVMMap` and "
+        "`LossRanker` minimizes any convex loss; `RankSVM`, `SLAMRanker`, `MaxPairRanker`, `SVMMap` and "
         "`StructuredNDCG` are its presets.",
         (
-            Section("Linear", ("rankers.linear",), "[Direct optimisation](../direct.md).", first=("LossRanker",)),
+            Section("Linear", ("rankers.linear",), "[Direct optimization](../direct.md).", first=("LossRanker",)),
             Section("Smoothed measures", ("rankers.smooth",), "[SmoothRank](../smoothrank.md)."),
             Section("Permutations", ("rankers.permutation",)),
         ),

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # The paper is not white, so that a figure has an edge on a white page and does not glare on a dark one.
 PAPER, INK, FAINT = "#fbfaf7", "#2b2b2b", "#9a9a98"
 
-# Colours of Okabe and Ito, which colour-blind readers can tell apart; the yellow is darker, to be visible on paper.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5195", "#b8860b", "#56b4e9", "#2b2b2b")
+# Colors of Okabe and Ito, which color-blind readers can tell apart; the yellow is darker, to be visible on paper.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5195", "#b8860b", "#56b4e9", "#2b2b2b")
 
 # Only what differs from matplotlib's defaults; every figure starts from those, not from the caller's settings.
 STYLE: dict[str, Any] = {
@@ -101,7 +101,7 @@ def new_figure(width: float, height: float) -> "Figure":
 def save_png(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """Write a figure as PNG, atomically.
 
-    A palette of 256 colours is more than lines and letters need, and reduces the size to a third.
+    A palette of 256 colors is more than lines and letters need, and reduces the size to a third.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """:class:`Table`: named columns of equal length, the form of every result of more than one number.
 
-A table prints as text, as HTML in notebooks and with colours on a terminal (:meth:`Table.rich`), and converts to plain
+A table prints as text, as HTML in notebooks and with colors on a terminal (:meth:`Table.rich`), and converts to plain
 values, to pandas, to Markdown and to LaTeX. Tables that also draw themselves are
 :class:`rankwise._figures.PlottedTable`.
 
@@ -477,7 +477,7 @@ _LATEX = _Markup(
 
 # ---------------------------------------------------------------------------------------------------------- notebooks
 
-# Colours are those of the notebook, mixed with nothing: right on light and on dark pages.
+# Colors are those of the notebook, mixed with nothing: right on light and on dark pages.
 _RULE = "1px solid color-mix(in srgb, currentColor 20%, transparent)"
 _STYLE = f"""<style>
 .rankwise table {{ border-collapse: collapse; margin: .3em 0; font-variant-numeric: tabular-nums; }}

@@ -14,7 +14,7 @@ import rankwise as rw
 
 QUICK = ("-r", "SmoothRank", "--set", "alpha=1.0", "--set", "steps=3", "--set", "sigmas=(4.0, 0.25)")
 COLUMNS = (
-    *("search_id", "query", "sku", "relevance", "title", "description", "brand", "colour", "seller_id", "added"),
+    *("search_id", "query", "sku", "relevance", "title", "description", "brand", "color", "seller_id", "added"),
     *("last_sold", "stars", "reviews", "stock", "price", "ordered", "bm25", "express", "country", "clicks"),
 )
 
@@ -39,7 +39,7 @@ def shop(n_queries=300, per_query=10, seed=0):
                     "title": f"product {rng.integers(10**6)}, new",
                     "description": f"a text with {rng.integers(10**6)} words; and others",
                     "brand": brand,
-                    "colour": rng.choice(["red", "green", "blue", ""]),
+                    "color": rng.choice(["red", "green", "blue", ""]),
                     "seller_id": rng.integers(1000, 2000),
                     "added": f"2024-{rng.integers(1, 13):02d}-{rng.integers(1, 29):02d}",
                     "last_sold": f"{rng.integers(1, 29):02d}.{rng.integers(1, 13):02d}.2025",
@@ -114,7 +114,7 @@ def test_inspect_once_train_once_rank_anything(run, table, tmp_path):
     # rank: other rows, columns in another order and more of them, categories that training did not see, no labels
     new = shop(20, seed=5)
     for number, row in enumerate(new):
-        row |= {"brand": "unheard", "colour": "violet" if number % 2 else row["colour"], "season": "spring"}
+        row |= {"brand": "unheard", "color": "violet" if number % 2 else row["color"], "season": "spring"}
     order = [name for name in reversed(COLUMNS) if name not in ("relevance", "title")]
     write(tmp_path / "new.csv", new, ["season", *order])
     code, out, err = run("rank", "model.rankwise", "new.csv", "--json")

@@ -69,7 +69,7 @@ def test_every_kind_of_file_gives_the_order_of_the_model(run, expected, source, 
 
 
 @pytest.mark.parametrize("kind", ["letor", "csv"])
-def test_standard_input_is_recognised_by_what_it_holds(run, expected, monkeypatch, kind):
+def test_standard_input_is_recognized_by_what_it_holds(run, expected, monkeypatch, kind):
     write_table(LISTS, "lists.csv")
     content = Path("lists.txt" if kind == "letor" else "lists.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

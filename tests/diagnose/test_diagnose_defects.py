@@ -160,7 +160,7 @@ def test_a_perfect_order_of_few_judgments_is_chance():
     assert alarms(few) == []
 
 
-def test_a_leak_says_nothing_about_unlabelled_queries():
+def test_a_leak_says_nothing_about_unlabeled_queries():
     assert rank_alone(CLEAN.with_labels(None)) is None
     assert rank_alone(CLEAN.with_labels(np.ones(CLEAN.n_documents))) is None
 
@@ -209,7 +209,7 @@ def test_skill_and_ndcg_are_those_of_the_measure(data):
         ("avg_rating", False),
         ("relevance_model_score", False),
         ("click_count", False),
-        ("labelling_cost", False),
+        ("labeling_cost", False),
         ("bm25", False),
     ],
 )
@@ -260,8 +260,8 @@ def test_pairs_are_those_of_the_whole_matrix_of_correlations(monkeypatch, block)
     X[:, 11] = X[:, 3] - 0.2 * random.normal(size=300)  # r of about .98: not one of them
     shuffled = random.permutation(300)
     queries = Queries.from_arrays(X[shuffled], qid=(np.arange(300) // 10)[shuffled])
-    centred = np.concatenate([query.X - query.X.mean(axis=0) for query in queries])
-    r = np.corrcoef(centred.T)
+    centered = np.concatenate([query.X - query.X.mean(axis=0) for query in queries])
+    r = np.corrcoef(centered.T)
     expected = {(i, j) for j in range(12) for i in range(j) if abs(r[i, j]) >= of_features.SAME}
     pairs, found = find_correlated_pairs(queries)
     assert set(pairs) == expected == {(3, 7), (0, 9)}

@@ -133,21 +133,21 @@ def table_of(page, part):
     return [[cell.strip().strip("`") for cell in row] for row in rows[2:]]
 
 
-# ------------------------------------------------------------------------------------------- licences
+# ------------------------------------------------------------------------------------------- licenses
 
 
-def declared_licence(package):
-    """Everything that an installed package says about its licence in its metadata."""
+def declared_license(package):
+    """Everything that an installed package says about its license in its metadata."""
     facts = distribution(package).metadata
     said = [facts.get("License-Expression") or "", facts.get("License") or ""]
     return " ".join(said + [line for line in facts.get_all("Classifier") or [] if line.startswith("License")])
 
 
-def is_declared(licence, package):
-    """Whether the first word of a stated licence, such as BSD of BSD-3-Clause, is what the package declares."""
-    family = {"PSF-2.0": "PSF", "PSF-like": "Python Software Foundation"}.get(licence.split()[0].rstrip(","))
-    family = family or re.match(r"[A-Za-z]+", licence)[0]
-    return re.search(rf"\b{family}\b", declared_licence(package)) is not None  # a whole word: licences are "limited"
+def is_declared(license, package):
+    """Whether the first word of a stated license, such as BSD of BSD-3-Clause, is what the package declares."""
+    family = {"PSF-2.0": "PSF", "PSF-like": "Python Software Foundation"}.get(license.split()[0].rstrip(","))
+    family = family or re.match(r"[A-Za-z]+", license)[0]
+    return re.search(rf"\b{family}\b", declared_license(package)) is not None  # a whole word: licenses are "limited"
 
 
 def required(section):
@@ -168,34 +168,34 @@ of_the_lock = pytest.mark.skipif(
 
 
 @of_the_lock
-def test_the_licences_of_core_dependencies_are_those_that_they_declare():
-    rows = table_of("licences.md", "core")
+def test_the_licenses_of_core_dependencies_are_those_that_they_declare():
+    rows = table_of("licenses.md", "core")
     assert [row[0] for row in rows] == sorted(required(project()["dependencies"]))
-    for package, versions, licence, permissive in rows:
+    for package, versions, license, permissive in rows:
         assert re.findall(r"[\d.]*\d(?=,|$| \()", versions) == locked(package), package
         assert version(package) in locked(package)
-        assert is_declared(licence, package), package
+        assert is_declared(license, package), package
         assert permissive == "yes"
 
 
 @of_the_lock
-def test_the_licences_of_extras_are_those_that_they_declare():
-    rows = table_of("licences.md", "extras")
+def test_the_licenses_of_extras_are_those_that_they_declare():
+    rows = table_of("licenses.md", "extras")
     extras = {name: sorted(required(section)) for name, section in project()["optional-dependencies"].items()}
     assert {name: sorted(row[1] for row in rows if row[0] == name) for name in extras} == extras
-    for extra, package, stated, licence, permissive in rows:
+    for extra, package, stated, license, permissive in rows:
         assert permissive == "yes"
         if extra == "torch":  # which is not installed with the others
             assert stated == "not locked"
             assert locked(package) == []
             continue
         assert [stated] == locked(package), package
-        assert is_declared(licence, package), package
+        assert is_declared(license, package), package
 
 
 @of_the_lock
-def test_what_core_dependencies_bring_along_is_listed_with_the_licence_that_it_declares():
-    rows = {package: licence for package, licence, _ in table_of("licences.md", "along")}
+def test_what_core_dependencies_bring_along_is_listed_with_the_license_that_it_declares():
+    rows = {package: license for package, license, _ in table_of("licenses.md", "along")}
     core, reached = required(project()["dependencies"]), set()
     waiting = list(core)
     while waiting:

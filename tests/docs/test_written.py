@@ -28,6 +28,6 @@ def test_every_block_of_a_page_is_written_or_checked_elsewhere():
         for page in written.DOCS.glob("*.md")
         for name in written.BLOCK.findall(page.read_text(encoding="utf-8"))
     }
-    elsewhere = {("licences.md", "core"), ("licences.md", "along"), ("licences.md", "extras")}
+    elsewhere = {("licenses.md", "core"), ("licenses.md", "along"), ("licenses.md", "extras")}
     elsewhere.add(("data.md", "document weights"))
     assert marked - elsewhere == {(page, name) for page, named in written.blocks().items() for name in named}

@@ -136,7 +136,7 @@ def test_with_relevant_against_irrelevant_type_two_is_tighter_at_about_a_third_o
 @pytest.mark.parametrize(
     ("variance", "pairs", "relevant"), [(EVEN, (0.48, 0.53), (0.19, 0.21)), (MIXED, (0.66, 0.77), (0.22, 0.26))]
 )
-def test_values_towards_the_other_centre(variance, pairs, relevant):
+def test_values_toward_the_other_center(variance, pairs, relevant):
     found = [study(variance, seed) for seed in range(5)]
     for mapped, (low, high) in (("pairs", pairs), ("relevant", relevant)):
         values = [round(float(each.type_two[mapped][72 // 8]), 2) for each in found]

@@ -192,7 +192,7 @@ def test_features_at_a_threshold_go_where_the_ranker_sends_them(formula):
 
 
 @given(st.lists(st.floats(-(2.0**66), 2.0**66, width=32, allow_subnormal=False), min_size=1, max_size=4))
-@example([-1.0])  # no float32 becomes -1 by adding 1e-6: its neighbours below are too far apart
+@example([-1.0])  # no float32 becomes -1 by adding 1e-6: its neighbors below are too far apart
 @example([1e-15, 0.5, 0.0])
 def test_solrs_slack_is_taken_back(thresholds):
     thresholds = [0.0 if abs(one) < 2.0**-60 else float(np.float32(one)) for one in thresholds]

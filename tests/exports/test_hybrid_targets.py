@@ -139,7 +139,7 @@ def test_rankers_of_rows_have_no_hybrid_export(queries):
         rw.export(hybrid, "opensearch-hybrid", shift=1.0)
 
 
-def test_without_normalisation_every_target_takes_it(queries):
+def test_without_normalization_every_target_takes_it(queries):
     model = rw.HybridRanker(normalizer="none", bootstrap=0).fit(queries)
     namespace = {}
     exec(rw.export(model, "python", called="score").text, namespace)

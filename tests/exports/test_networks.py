@@ -9,7 +9,7 @@ from rankwise.exports import export
 from tests.exports.models import NETWORKS, raw_lists
 
 SMALL = {"hidden": (6, 6, 3), "epochs": 4}
-# float32 rounds features that are far from 0 before they are standardised
+# float32 rounds features that are far from 0 before they are standardized
 CLOSE = {"onnx": 1e-3, "python": 1e-12, "c": 1e-12}
 
 

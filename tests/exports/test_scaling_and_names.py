@@ -39,7 +39,7 @@ def test_an_engine_that_sees_raw_features_ranks_as_the_ranker_does_on_scaled_one
     assert parity.largest_difference <= (1e-3 if single and not steps else 1e-6 if single else 1e-9)
 
 
-def test_solr_and_elasticsearch_scale_by_their_own_normalisers():
+def test_solr_and_elasticsearch_scale_by_their_own_normalizers():
     raw = raw_lists()
     scaler = rw.Scaler("standard").fit(raw)
     model = rw.RidgeRanker(alpha=1.0).fit(scaler.transform(raw))
@@ -171,7 +171,7 @@ def test_ranklib_holds_a_constant_only_as_a_linear_regression():
             export(model, "ranklib", form=form)
 
 
-def test_a_constant_in_elasticsearch_is_part_of_a_normaliser():
+def test_a_constant_in_elasticsearch_is_part_of_a_normalizer():
     done = export(LinearModel.of([1.0, -4.0], intercept=2.0, feature_names=["a", "b"]), "elasticsearch")
     model = json.loads(done.text)["model"]["model"]
     assert model["feature_normalizers"] == {"b": {"standard": {"mean": 0.5, "standard_deviation": 1.0}}}

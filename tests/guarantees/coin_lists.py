@@ -52,25 +52,25 @@ def true_risk(w: np.ndarray, chances: np.ndarray) -> np.ndarray:
     return (chances * ramp(w) + (1 - chances) * ramp(-w)).mean(axis=1)
 
 
-def memorised(samples: Samples, W: float) -> np.ndarray:
+def memorized(samples: Samples, W: float) -> np.ndarray:
     """The w of norm W that follows the sample's majority on every list that it has seen."""
     signs = np.sign(samples.totals())
     norms = np.sqrt((signs**2).sum(axis=1, keepdims=True))
     return W * signs / np.maximum(norms, 1.0)
 
 
-def memorised_fully(samples: Samples) -> np.ndarray:
+def memorized_fully(samples: Samples) -> np.ndarray:
     """The smallest w with a loss of 0 wherever the sample's majority allows it; its norm is the sample's."""
     return 0.5 * np.sign(samples.totals())
 
 
 def steepest(totals: np.ndarray, W: float) -> np.ndarray:
-    """The minimiser over the l2 ball for W <= 1/2, where the loss is linear: along the sum of signs of each list."""
+    """The minimizer over the l2 ball for W <= 1/2, where the loss is linear: along the sum of signs of each list."""
     return W * totals / np.maximum(np.sqrt((totals**2).sum(axis=1, keepdims=True)), 1e-300)
 
 
 def most_often(totals: np.ndarray, W1: float) -> np.ndarray:
-    """All the weight on the list with the clearest majority: the minimiser over the l1 ball for W1 <= 1/2."""
+    """All the weight on the list with the clearest majority: the minimizer over the l1 ball for W1 <= 1/2."""
     best = np.abs(totals).argmax(axis=1)
     w = np.zeros_like(totals)
     rows = np.arange(len(totals))

@@ -74,8 +74,8 @@ class FewLists:
             w = w - eta * self.gradients(w, step)
         return total / drawn.shape[1]
 
-    def regularised(self, drawn: np.ndarray, lambda_: float, steps: int = 300) -> tuple[np.ndarray, np.ndarray]:
-        """Regularised minimisers of each sample by accelerated descent, and how far each objective is from its best."""
+    def regularized(self, drawn: np.ndarray, lambda_: float, steps: int = 300) -> tuple[np.ndarray, np.ndarray]:
+        """Regularized minimizers of each sample by accelerated descent, and how far each objective is from its best."""
         counts = np.stack([(drawn == k).sum(axis=1) for k in range(len(self.chance))], axis=1)
         counts, same = np.unique(counts, axis=0, return_inverse=True)  # samples with the same lists learn the same
         shares = counts / drawn.shape[1]

@@ -49,7 +49,7 @@ def test_one_pass_of_gradient_descent(shape, n, W):
 @pytest.mark.parametrize("shape", WORLDS)
 @pytest.mark.parametrize("n", [5, pytest.param(50, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("W", [0.5, 3.0])
-def test_regularised_minimisation_solved_well_or_badly(shape, n, W):
+def test_regularized_minimization_solved_well_or_badly(shape, n, W):
     stream = FewLists.random(*shape, seed=n)
     drawn = stream.draw(REPETITIONS, n, seed=2)
     best = stream.risk(stream.best(W)[None])
@@ -57,7 +57,7 @@ def test_regularised_minimisation_solved_well_or_badly(shape, n, W):
     right = best_lambda(**known)
     for lambda_ in (right / 10, right, 10 * right, rerm_in_ball_lambda(**known)):
         for steps in (100, 3):  # three steps leave a gap that the bound has to pay for
-            w, gap = stream.regularised(drawn, lambda_, steps)
+            w, gap = stream.regularized(drawn, lambda_, steps)
             excess = stream.risk(w) - best
             assert below(excess, rerm(lambda_=lambda_, gap=float(gap.max()), **known))
             if steps > 3:
@@ -114,7 +114,7 @@ def test_half_the_bound_of_gradient_descent_would_be_false(n, W):
 
 @pytest.mark.parametrize("n", [1, 10, 1_000])
 @pytest.mark.parametrize("W", [0.5, 7.0])
-def test_a_fifth_of_the_bound_of_regularised_minimisation_would_be_false(n, W):
+def test_a_fifth_of_the_bound_of_regularized_minimization_would_be_false(n, W):
     """The same coins: w = p/lambda on average, and the excess is p (W - p/lambda), a quarter at the best lambda."""
     known = {"G": 1.0, "W": W, "radius": 1.0, "n": n}
     for factor in (0.3, 1.0, 3.0):
@@ -126,10 +126,10 @@ def test_a_fifth_of_the_bound_of_regularised_minimisation_would_be_false(n, W):
             assert reached > rerm_best(**known).value / 5
 
 
-def test_no_term_of_regularised_minimisation_can_be_left_out():
+def test_no_term_of_regularized_minimization_can_be_left_out():
     """Three losses of slope 1 at lambda = 2, for each of which the two other terms all but vanish."""
     known, lambda_, grid = {"G": 1.0, "radius": 1.0, "lambda_": 2.0}, 2.0, np.linspace(-1, 1, 2_001)
-    # the regulariser holds w back: f = -w, and w* = 1
+    # the regularizer holds w back: f = -w, and w* = 1
     pulled = rerm(W=1.0, n=10**12, **known)
     w = grid[(lambda_ / 2 * grid**2 - grid).argmin()]
     assert pulled.terms["stability"] < 1e-9 < 1 - w <= pulled.value
@@ -161,7 +161,7 @@ def test_a_fifth_of_the_bound_for_smooth_losses_would_be_false(H, W):
 
 
 def linear_excess(lambda_, W):
-    """f(w, z) = -w: the regularised minimiser within [-W, W] is min(W, 1/lambda), the best w is W."""
+    """f(w, z) = -w: the regularized minimizer within [-W, W] is min(W, 1/lambda), the best w is W."""
     return W - min(W, 1 / lambda_)
 
 
@@ -191,8 +191,8 @@ def test_the_lambda_of_theorem_11_does_not_know_the_ball():
 
 
 @given(st.floats(0.01, 10), st.integers(2, 1_000), st.integers(0, 1_000))
-def test_replacing_one_list_moves_the_minimiser_by_no_more_than_the_proof_says(lambda_, n, seed):
-    """f(w, z) = z w with z = +1 or -1: the minimiser is -mean(z)/lambda, and the limit is attained."""
+def test_replacing_one_list_moves_the_minimizer_by_no_more_than_the_proof_says(lambda_, n, seed):
+    """f(w, z) = z w with z = +1 or -1: the minimizer is -mean(z)/lambda, and the limit is attained."""
     z = np.random.default_rng(seed).choice([-1.0, 1.0], size=n)
     other = z.copy()
     other[0] = -z[0]
@@ -202,13 +202,13 @@ def test_replacing_one_list_moves_the_minimiser_by_no_more_than_the_proof_says(l
 
 @few
 @given(st.integers(0, 10_000), st.sampled_from([(3, 2, 2), (5, 6, 3)]), st.sampled_from([0.01, 0.3, 10.0]))
-def test_replacing_one_list_moves_no_minimiser_farther_than_a_linear_one(seed, shape, lambda_):
+def test_replacing_one_list_moves_no_minimizer_farther_than_a_linear_one(seed, shape, lambda_):
     """2 G R/(lambda n), where the papers' argument, by the slope of the whole objective, has twice as much or more."""
     stream, n = FewLists.random(*shape, seed=seed), 4
     first = stream.draw(20, n, seed)
     second = first.copy()
     second[:, 0] = stream.draw(20, 1, seed + 1)[:, 0]
-    (one, gap), (other, other_gap) = (stream.regularised(drawn, lambda_, 300) for drawn in (first, second))
+    (one, gap), (other, other_gap) = (stream.regularized(drawn, lambda_, 300) for drawn in (first, second))
     unsolved = np.sqrt(2 * gap / lambda_) + np.sqrt(2 * other_gap / lambda_)
     assert (np.linalg.norm(one - other, axis=1) <= 2 * G * RADIUS / (lambda_ * n) + unsolved).all()
 

@@ -228,11 +228,11 @@ def test_the_headline_of_many_hold_outs_is_wrong_no_more_often_than_delta_though
 
 @pytest.mark.parametrize(("n", "m", "held", "delta"), [(400, 2, 15, 0.05), (1500, 6, 60, 0.2)])
 def test_the_headline_over_hold_out_and_fitted_norm_is_wrong_no_more_often_than_delta(n, m, held, delta):
-    """Fair coins: whatever was memorised has the risk 1/2, and the length of w is chosen by the sample as well."""
+    """Fair coins: whatever was memorized has the risk 1/2, and the length of w is chosen by the sample as well."""
     K, W_0 = 200, 0.25
     samples = coin_lists.draw(REPETITIONS, n, np.full(K, 0.5), seed=n)
     lengths = np.array([0.1, 0.5, 2.0, 8.0])
-    tried = [coin_lists.memorised(samples, length) for length in lengths]
+    tried = [coin_lists.memorized(samples, length) for length in lengths]
     risks = np.stack([samples.risk(w) for w in tried])
     taken = risks.argmin(axis=0)
     risk, norm = risks.min(axis=0), np.stack([np.linalg.norm(w, axis=1) for w in tried])[taken, np.arange(REPETITIONS)]
@@ -271,7 +271,7 @@ def test_bounds_by_size_are_those_of_the_functions():
     known = {"G": 2.0, "H1": 1.0, "W": 1.0, "radius": 1.0, "b": 3.0, "d": 45, "risk": 0.2, "delta": 0.05}
     gaps = gaps_by_size(**known)
     assert gaps["uniform, l2-Lipschitz"](10_000, 100) == pytest.approx(0.39, abs=0.005)
-    assert gaps["regularised, on average"](10_000, 100) == pytest.approx(0.04)
+    assert gaps["regularized, on average"](10_000, 100) == pytest.approx(0.04)
     reach = mean_interval(np.full(400, 0.3), 0.05, method="hoeffding", ends="high").terms["reach"]
     assert gaps["hold-out of n queries (Hoeffding)"](400, 7) == pytest.approx(reach)
     for name, gap in gaps.items():

@@ -127,7 +127,7 @@ def test_equation_19_does_not_follow_from_its_own_derivation():
 
 
 def test_the_best_step_in_hindsight_depends_on_the_run_that_it_makes():
-    """Theorems 6 and 8 minimise over eta a bound whose F adds up over mistakes: those are others for another eta."""
+    """Theorems 6 and 8 minimize over eta a bound whose F adds up over mistakes: those are others for another eta."""
     loss, u = SLAM(weights="ap_003"), np.array([2.0])
     found = {}
     for eta in (1.0, 0.25):

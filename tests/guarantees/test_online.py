@@ -175,16 +175,16 @@ def test_on_noisy_streams_the_hidden_comparator_pays_for_the_noise():
 
 
 @given(streams())
-def test_lists_may_be_measured_around_a_centre_of_their_own(rounds):
+def test_lists_may_be_measured_around_a_center_of_their_own(rounds):
     """No surrogate sees a row that is added to all documents of a list, so neither does its bound."""
     moved = [query(one.X + 1000.0 * (number + 1), one.y) for number, one in enumerate(rounds)]
     loss = SLAM(margin=0.0)
     ranker = run(Slam(loss), moved)
-    centred = [query(one.X - one.X.mean(axis=0), one.y) for one in moved]
+    centered = [query(one.X - one.X.mean(axis=0), one.y) for one in moved]
     V = facts_of(loss, moved).V
     for u in comparators(ranker, len(rounds)):
         F = cumulative(slam_at_one(loss), [query(one.X - one.X.mean(axis=0), one.y) for one in ranker.mistakes], u)
-        bound = slam_loss(F=F, norm_u=float(np.linalg.norm(u)), radius=longest_row(centred), V=V, margin=0.0)
+        bound = slam_loss(F=F, norm_u=float(np.linalg.norm(u)), radius=longest_row(centered), V=V, margin=0.0)
         assert sum(ranker.losses) <= bound.value * (1 + 1e-6) + 1e-6
 
 

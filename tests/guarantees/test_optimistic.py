@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwise.guarantees.bounds.uniform import smooth_ball, smooth_erm
-from tests.guarantees.coin_lists import RADIUS, draw, memorised
+from tests.guarantees.coin_lists import RADIUS, draw, memorized
 from tests.guarantees.test_uniform import DELTAS, REPETITIONS, allowed, coins
 
 
@@ -33,7 +33,7 @@ def test_smooth_losses_that_were_learned_by_heart(n):
     """phi = (1 - sign w_k)^2/4 on coins: its slope in the two scores turns by H1 = 1/2 at most, and w is short."""
     chances, W = coins(50, fair=True), 0.01
     samples = draw(REPETITIONS, n, chances, seed=n)
-    w = memorised(samples, W)
+    w = memorized(samples, W)
     losses = (1 - samples.signs * np.take_along_axis(w, samples.lists, axis=1)) ** 2 / 4
     risk, B_W = losses.mean(axis=1), (1 + W) ** 2 / 4
     true = ((1 + w**2) / 4).mean(axis=1)

@@ -183,7 +183,7 @@ def test_a_constant_below_1_would_be_false():
 
 @given(st.integers(1, 10**9), st.floats(1e-6, 0.999), st.floats(0.01, 100))
 def test_the_tails_of_theorems_9_and_12_are_valid_and_never_smaller(n, delta, B):
-    """3 B sqrt(log(2/delta)/(2 n)), and one more at log(2/delta) for the minimiser, with log(4/delta) for the first."""
+    """3 B sqrt(log(2/delta)/(2 n)), and one more at log(2/delta) for the minimizer, with log(4/delta) for the first."""
     known = {"G": 1.0, "W": 1.0, "radius": 1.0, "m": 5, "n": n, "b": B, "delta": delta}
 
     def tail(k):

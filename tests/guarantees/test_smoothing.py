@@ -1,4 +1,4 @@
-"""What is optimised against what is measured, on the lists at hand."""
+"""What is optimized against what is measured, on the lists at hand."""
 
 import math
 from itertools import permutations
@@ -59,7 +59,7 @@ def test_the_error_vanishes_like_an_exponential_of_gap_over_sigma():
 
 
 @given(st.floats(1e-3, 1e3), st.integers(2, 30))
-def test_both_ways_to_count_the_neighbours(sigma, m):
+def test_both_ways_to_count_the_neighbors(sigma, m):
     """Even gaps: the sum over places is smaller where gaps are large, the plain count where they are small."""
     bound = smoothing_error(np.arange(m, dtype=float), np.ones(m), sigma=sigma)
     plain = (m - 1) * math.exp(-1 / sigma)

@@ -28,8 +28,8 @@ from tests.guarantees.coin_lists import (
     B,
     G,
     draw,
-    memorised,
-    memorised_fully,
+    memorized,
+    memorized_fully,
     most_often,
     ramp,
     steepest,
@@ -62,7 +62,7 @@ def test_whoever_learned_the_sample_by_heart_is_found_out(n, m, lists, fair):
     chances = coins(lists, fair)
     samples = draw(REPETITIONS, n, chances, seed=n + lists)
     for W in (0.5, 2.0, 5.0):
-        w = memorised(samples, W)
+        w = memorized(samples, W)
         hidden = true_risk(w, chances) - samples.risk(w)
         for delta in DELTAS:
             known = {"risk": 0.0, "W": W, "radius": RADIUS, "m": m, "n": n, "b": B, "delta": delta}
@@ -75,12 +75,12 @@ def test_a_bound_without_its_complexity_would_be_broken_by_every_sample():
     n, chances = 100, coins(400, fair=True)
     samples = draw(REPETITIONS, n, chances, seed=1)
     known = {"risk": 0.0, "m": 2, "n": n, "b": B, "delta": 0.05}
-    w = memorised(samples, 2.0)
+    w = memorized(samples, 2.0)
     hidden = true_risk(w, chances) - samples.risk(w)
     for bound in (l2_ball(L2=L2, W=2.0, radius=RADIUS, **known), linf_ball(G=G, W=2.0, radius=RADIUS, **known)):
         assert (hidden > bound.terms["tail"]).mean() > 0.99
     assert l2_ball(L2=L2, W=2.0, radius=RADIUS, **known).terms["complexity"] < 4 * np.median(hidden)
-    w = memorised_fully(samples)
+    w = memorized_fully(samples)
     hidden = true_risk(w, chances) - samples.risk(w)
     bound = l1_ball(G=G, W1=float(np.abs(w).sum(axis=1).max()), entry=1.0, d=400, **known)
     assert (hidden > bound.terms["tail"]).mean() > 0.99
@@ -104,7 +104,7 @@ def test_the_fitted_norm_is_paid_for(n, m, lists, W_0):
     """w is the smallest one with no loss on the sample, so its norm is the sample's own."""
     chances = coins(lists, fair=True)
     samples = draw(REPETITIONS, n, chances, seed=3 * n)
-    w = memorised_fully(samples)
+    w = memorized_fully(samples)
     risk, norm = samples.risk(w), np.sqrt((w**2).sum(axis=1))
     for delta in DELTAS:
         gaps = {}
@@ -125,7 +125,7 @@ def test_the_fitted_norm_is_paid_for(n, m, lists, W_0):
 def test_the_smallest_of_several_keeps_its_promise(n):
     chances = coins(100, fair=False, seed=n)
     samples = draw(REPETITIONS, n, chances, seed=4 * n)
-    w = memorised(samples, 1.0)
+    w = memorized(samples, 1.0)
     hidden = true_risk(w, chances) - samples.risk(w)
     known = {"risk": 0.0, "radius": RADIUS, "m": 2, "n": n, "b": B}
     for delta in DELTAS:
@@ -153,16 +153,16 @@ def test_the_tail_alone_is_enough_for_a_w_that_never_learned():
 
 
 @pytest.mark.parametrize("n", [10, 1_000])
-def test_minimisers_are_not_much_worse_than_the_best(n):
-    """Within radius 1/2 the ramp is linear, so that the sample's minimiser and the best w are known exactly."""
+def test_minimizers_are_not_much_worse_than_the_best(n):
+    """Within radius 1/2 the ramp is linear, so that the sample's minimizer and the best w are known exactly."""
     chances, W = np.array([0.9, 0.2, 0.7]), 0.5
     samples = draw(REPETITIONS, n, chances, seed=n)
-    towards = (2 * chances - 1)[None]
+    toward = (2 * chances - 1)[None]
     for found, best, make in (
-        (steepest(samples.totals(), W), steepest(towards, W), lambda **known: linf_erm(W=W, radius=1.0, **known)),
+        (steepest(samples.totals(), W), steepest(toward, W), lambda **known: linf_erm(W=W, radius=1.0, **known)),
         (
             most_often(samples.totals(), W),
-            most_often(towards, W),
+            most_often(toward, W),
             lambda **known: l1_erm(W1=W, entry=1.0, d=3, **known),
         ),
     ):

@@ -72,7 +72,7 @@ def test_features_are_taken_in_the_order_asked_for(make):
     assert queries.X[0].tolist() == [4, 0.5]
 
 
-def test_unlabelled_tables_are_taken_when_told(make):
+def test_unlabeled_tables_are_taken_when_told(make):
     queries = from_frame(make(without("label")), label=None)
     assert queries.y is None
     with pytest.raises(DataError, match=r"no column 'label' .*among .*: give label='its name', or label=None"):
@@ -114,7 +114,7 @@ def test_nulls_elsewhere_are_refused_by_row(make, column):
         from_frame(make(without(**{column: values})))
 
 
-def test_a_column_that_is_not_there_is_refused_with_its_neighbours(make):
+def test_a_column_that_is_not_there_is_refused_with_its_neighbors(make):
     with pytest.raises(
         DataError, match=r"no column 'query_id' \(did you mean 'query'\?\) among .* give qid='its name'"
     ):
@@ -240,10 +240,10 @@ def test_what_a_table_cannot_hold_is_refused():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("more", [{}, {"docid": list("vwxyz"), "weight": [1, 2, 3], "feature_names": ["x1", "x2"]}])
-@pytest.mark.parametrize("labelled", [True, False])
-def test_parquet_gives_everything_back(tmp_path, dtype, more, labelled):
+@pytest.mark.parametrize("labeled", [True, False])
+def test_parquet_gives_everything_back(tmp_path, dtype, more, labeled):
     queries = some(dtype, **more)
-    queries = queries if labelled else queries.with_labels(None)
+    queries = queries if labeled else queries.with_labels(None)
     write_table(queries, tmp_path / "t.parquet")
     assert_same(read_table(tmp_path / "t.parquet"), queries)
     assert [file.name for file in tmp_path.iterdir()] == ["t.parquet"]

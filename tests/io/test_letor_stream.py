@@ -272,7 +272,7 @@ def test_what_cannot_be_asked_for():
 # --------------------------------------------------------------------------------------------------------- sources
 
 
-def test_files_are_recognised_by_what_they_hold(tmp_path):
+def test_files_are_recognized_by_what_they_hold(tmp_path):
     for name, data in ("plain.gz", PLAIN), ("packed.txt", gzip.compress(PLAIN)):
         path = tmp_path / name
         path.write_bytes(data)

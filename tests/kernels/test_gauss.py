@@ -71,7 +71,7 @@ def shapes(rng, size, spread):
         "tied": np.round(rng.normal(size=size), 1) * spread,
         "clumps": clumps,
         "outliers": outliers,
-        "off centre": rng.normal(size=size) * spread + 1e3 * spread,
+        "off center": rng.normal(size=size) * spread + 1e3 * spread,
         "heaps": rng.integers(0, 3, size) * spread,
     }
 
@@ -122,7 +122,7 @@ def test_a_cut_off_counts_its_positions_alone(way, positions):
 
 @both_ways
 def test_gradients_that_are_tiny_everywhere_keep_their_digits(way):
-    """Scores far apart in units of sqrt(sigma): the neighbours' exp(-gap^2 / sigma) is all that there is."""
+    """Scores far apart in units of sqrt(sigma): the neighbors' exp(-gap^2 / sigma) is all that there is."""
     rng = np.random.default_rng(8)
     gain = np.arange(200) % 2.0
     for gap in (3.0, 7.0, 12.0, 20.0):

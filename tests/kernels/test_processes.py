@@ -60,7 +60,7 @@ def test_a_forked_child_gets_what_its_parent_gets(work):
 
 
 # With bounds checks, kernels that may reorder sums are called where they are inlined otherwise. A process that compiles
-# them holds two copies, alone and within their caller, that LLVM optimised differently; one that loads them, a single.
+# them holds two copies, alone and within their caller, that LLVM optimized differently; one that loads them, a single.
 @pytest.mark.skipif(
     bool(numba.config.BOUNDSCHECK), reason="bounds checks: compiled and loaded code differ in last bits"
 )

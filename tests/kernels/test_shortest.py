@@ -26,8 +26,8 @@ def test_any_number_is_written_as_python_does(values):
 def test_numbers_of_all_digits_and_of_few_are_written_as_python_does(scale):
     random = np.random.default_rng(0)
     values = np.concatenate([scale * random.normal(size=4000), (scale * random.normal(size=1000)).round(3)])
-    neighbours = np.nextafter(values, np.inf)
-    assert written([*values, *neighbours]) == [repr(value) for value in [*values.tolist(), *neighbours.tolist()]]
+    neighbors = np.nextafter(values, np.inf)
+    assert written([*values, *neighbors]) == [repr(value) for value in [*values.tolist(), *neighbors.tolist()]]
 
 
 def test_nearly_all_scores_of_usual_size_need_no_help_from_python():

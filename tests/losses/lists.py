@@ -54,12 +54,12 @@ def weak_orders(m: int) -> np.ndarray:
 
 
 @cache
-def labellings(m: int, grades: int) -> np.ndarray:
+def labelings(m: int, grades: int) -> np.ndarray:
     """Every way to judge m documents on so many grades."""
     return np.array(list(product(range(grades), repeat=m)), dtype=float)
 
 
 def all_lists(m: int, grades: int) -> tuple[np.ndarray, np.ndarray]:
     """(scores, labels), a list a row: every weak order of m documents with every way to judge them."""
-    orders, judged = weak_orders(m), labellings(m, grades)
+    orders, judged = weak_orders(m), labelings(m, grades)
     return np.tile(orders, (len(judged), 1)), np.repeat(judged, len(orders), axis=0)

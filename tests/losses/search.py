@@ -23,7 +23,7 @@ def first_lists(m: int, many: int, rng: np.random.Generator, width: int | None =
 
 
 def changed(scores: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A neighbour of every list, each by one of five moves."""
+    """A neighbor of every list, each by one of five moves."""
     scores, labels = scores.copy(), labels.copy()
     n, width = scores.shape
     move, row = rng.integers(0, 5, n), np.arange(n)
@@ -36,8 +36,8 @@ def changed(scores: np.ndarray, labels: np.ndarray, rng: np.random.Generator) ->
     scores[row, here] = np.where(move == 2, beside, scores[row, here])
     scores *= np.where(move == 3, np.exp(rng.normal(size=n)), 1.0)[:, None]
     document = rng.integers(0, labels.shape[1], n)
-    relabelled = rng.integers(0, GRADES, n)
-    labels[row, document] = np.where(move == 4, relabelled, labels[row, document])
+    relabeled = rng.integers(0, GRADES, n)
+    labels[row, document] = np.where(move == 4, relabeled, labels[row, document])
     return scores, labels
 
 

@@ -210,7 +210,7 @@ def test_longer_lists_are_declared_no_tamer(loss):
 @over_all_losses
 @pytest.mark.parametrize("m", [2, 6])
 def test_weights_feel_no_more_than_the_radius_of_the_documents(loss, m):
-    """norm(X'g) <= R G1 and norm(X'g - X'g') <= R^2 H1 norm(w - w'), R the radius around any centre: 1'g = 0."""
+    """norm(X'g) <= R G1 and norm(X'g - X'g') <= R^2 H1 norm(w - w'), R the radius around any center: 1'g = 0."""
     rng = np.random.default_rng(m)
     for _ in range(40):
         X, labels = rng.normal(size=(m, 3)) + 10, rng.integers(0, 5, m).astype(float)

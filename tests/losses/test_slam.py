@@ -1,4 +1,4 @@
-"""SLAM: its linear programme, how it stands to the worst pair, and the statements in print that do not hold."""
+"""SLAM: its linear program, how it stands to the worst pair, and the statements in print that do not hold."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from rankwise.errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair
 from rankwise.losses.slam import RULES
 from rankwise.measures import NDCG
-from tests.losses.lists import all_lists, labellings, missed, on_lists, weak_orders
+from tests.losses.lists import all_lists, labelings, missed, on_lists, weak_orders
 from tests.losses.weights import classes, read_off, tabled
 from tests.strategies import few, judged_lists
 
@@ -19,10 +19,10 @@ over_all_rules = pytest.mark.parametrize("rule", RULES)
 
 
 def all_lists_with_weights(loss, m, gap):
-    """(scores, labels, v, c) of every weak order of every labelling; c_i = [1 + max over lower classes s_j - s_i]_+."""
+    """(scores, labels, v, c) of every weak order of every labeling; c_i = [1 + max over lower classes s_j - s_i]_+."""
     scores, labels = all_lists(m, 4)
     scores = gap * scores
-    v = np.array([tabled(loss, judged) for judged in labellings(m, 4)])
+    v = np.array([tabled(loss, judged) for judged in labelings(m, 4)])
     own = classes(loss, labels)
     lead = np.where(own[:, None, :] < own[:, :, None], scores[:, None, :] - scores[:, :, None], -np.inf)
     slack = np.maximum(loss.margin + lead.max(axis=2), 0)

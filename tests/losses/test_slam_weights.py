@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from rankwise.losses import SLAM
 from rankwise.losses.slam import RULES
 from rankwise.measures import AP
-from tests.losses.lists import all_lists, labellings, missed, weak_orders
+from tests.losses.lists import all_lists, labelings, missed, weak_orders
 from tests.losses.weights import classes, read_off, tabled
 from tests.strategies import few, judged_lists
 
@@ -113,7 +113,7 @@ def assert_covers(loss, scores, labels, own):
 
 def assert_covers_everything(loss, m, grades=4):
     scores, labels = all_lists(m, grades)
-    own = np.array([tabled(loss, judged) for judged in labellings(m, grades)])
+    own = np.array([tabled(loss, judged) for judged in labelings(m, grades)])
     assert_covers(loss, scores, labels, np.repeat(own, len(weak_orders(m)), axis=0))
 
 
@@ -138,7 +138,7 @@ def test_the_outscored_documents_cover_the_loss_of_longer_lists(loss, judged):
 
 
 def least_sum_that_covers(labels):
-    """The least sum of weights that cover 1 - AP on every weak order: a linear programme."""
+    """The least sum of weights that cover 1 - AP on every weak order: a linear program."""
     orders = weak_orders(len(labels))
     reached = outscored(SLAM(weights="ap_000"), orders, np.broadcast_to(labels, orders.shape))
     lost = missed(AP(), orders, labels)

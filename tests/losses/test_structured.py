@@ -142,7 +142,7 @@ def test_the_assignment_is_as_good_as_scipys(seed, spread):
         assert costs[position[placed], np.flatnonzero(placed)].sum() == pytest.approx(best, rel=1e-12, abs=1e-10)
 
 
-@pytest.mark.parametrize("loss", [*NDCGHinge.examples(), NDCGHinge(normalised=True)], ids=repr)
+@pytest.mark.parametrize("loss", [*NDCGHinge.examples(), NDCGHinge(normalized=True)], ids=repr)
 @given(judged_lists(min_size=2, max_size=6), st.sampled_from([0.01, 0.3, 1.0]))
 def test_ndcg_hinge_equals_the_maximum_over_all_permutations(loss, judged, scale):
     s, y = np.clip(judged[0], -5, 5) * scale, np.array(judged[1], dtype=float)
@@ -159,7 +159,7 @@ def test_the_printed_constants_are_reached_by_the_reversed_order(m):
     s, y = np.arange(m) * 10.0, np.arange(m)[::-1] / 2.0
     for symmetric in (True, False):
         assert np.abs(NDCGHinge(symmetric=symmetric)(s, y)[1]).sum() == m * m // 2
-        assert np.abs(NDCGHinge(symmetric=symmetric, normalised=True)(s, y)[1]).sum() == pytest.approx(2)
+        assert np.abs(NDCGHinge(symmetric=symmetric, normalized=True)(s, y)[1]).sum() == pytest.approx(2)
     assert NDCGHinge().lipschitz_l1(m) == m * m // 2
     for k in range(1, m + 1):
         assert NDCGHinge(k=k).lipschitz_l1(m) <= k * (k + 1)
@@ -167,10 +167,10 @@ def test_the_printed_constants_are_reached_by_the_reversed_order(m):
 
 
 def test_scaling_positions_keeps_the_bound_and_dividing_the_loss_destroys_it():
-    """Counterexample to "normalising away m destroys the bound": that is only true of the loss as a whole."""
+    """Counterexample to "normalizing away m destroys the bound": that is only true of the loss as a whole."""
     s, y = np.linspace(0, 1e-3, 6), np.array([3.0, 0, 0, 0, 0, 0])
     missed = 1 - NDCG()(s, y, ties="pessimistic")
-    assert NDCGHinge(normalised=True)(s, y)[0] >= missed
+    assert NDCGHinge(normalized=True)(s, y)[0] >= missed
     assert NDCGHinge()(s, y)[0] / NDCGHinge().lipschitz_l1(6) * 2 < missed
 
 

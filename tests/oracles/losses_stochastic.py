@@ -12,7 +12,7 @@ STEP = 0x9E3779B97F4A7C15
 
 
 def mixed(word: int) -> int:
-    """The finaliser of SplitMix."""
+    """The finalizer of SplitMix."""
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & WORD
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & WORD
     return word ^ (word >> 31)

@@ -53,7 +53,7 @@ def ndcg_hinge_costs(loss: NDCGHinge, s: np.ndarray, labels: np.ndarray) -> tupl
     ideal = sum(gain[i] * discount[p] for p, i in enumerate(perfect))
     if ideal <= 0 or len(set(gain)) == 1:
         return None
-    if loss.normalised:
+    if loss.normalized:
         a *= 2 / np.abs(a - a[::-1]).sum()
     target = np.zeros(m)
     target[perfect] = a

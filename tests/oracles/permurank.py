@@ -73,10 +73,10 @@ def minimum(lists, alpha, largest=False):
     return programme(np.array(rows), np.array(bounds), np.array(owner), np.array(costs), alpha)
 
 
-def programme(A, bound, owner, cost, alpha, centre=None):
-    """(w, least of (alpha/2) norm(w - centre)^2 + cost . slack) with slack_owner >= bound - A w, slack >= 0."""
+def programme(A, bound, owner, cost, alpha, center=None):
+    """(w, least of (alpha/2) norm(w - center)^2 + cost . slack) with slack_owner >= bound - A w, slack >= 0."""
     features, slacks = A.shape[1], len(cost)
-    centre = np.zeros(features) if centre is None else centre
+    center = np.zeros(features) if center is None else center
     P = np.zeros((features + slacks, features + slacks), order="F")
     P[:features, :features] = alpha * np.eye(features)
     G = np.zeros((len(A), features + slacks), order="F")
@@ -86,9 +86,9 @@ def programme(A, bound, owner, cost, alpha, centre=None):
     solver = piqp.DenseSolver()
     for name in ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"):
         setattr(solver.settings, name, 1e-10)
-    solver.setup(P, np.concatenate([-alpha * centre, cost]), G=G, h_u=-bound, x_l=low)
+    solver.setup(P, np.concatenate([-alpha * center, cost]), G=G, h_u=-bound, x_l=low)
     solver.solve()
     w = np.array(solver.result.x)[:features]
     slack = np.zeros(slacks)
     np.maximum.at(slack, owner, bound - A @ w)
-    return w, 0.5 * alpha * (w - centre) @ (w - centre) + float(cost @ slack)
+    return w, 0.5 * alpha * (w - center) @ (w - center) + float(cost @ slack)

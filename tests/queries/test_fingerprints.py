@@ -85,12 +85,12 @@ def test_of_a_long_list_every_feature_of_every_document_counts(seed, row, column
     features[row, column] = np.nextafter(features[row, column], 9)
     labels[row] += 1.0
     order = random.permutation(40)
-    as_given, other, relabelled, shuffled = (
+    as_given, other, relabeled, shuffled = (
         hashes(Queries.from_arrays(a, b, group=[40]))[0]
         for a, b in ((X, y), (features, y), (X, labels), (X[order], y[order]))
     )
     assert as_given == shuffled
-    assert len({as_given, other, relabelled}) == 3
+    assert len({as_given, other, relabeled}) == 3
 
 
 def test_half_a_million_small_lists_of_few_values_share_no_word():

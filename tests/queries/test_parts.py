@@ -199,7 +199,7 @@ def test_scores_of_parts_are_read_from_a_file(parts, queries, tmp_path, text):
 def test_scaling_and_builders_are_kept(tmp_path, queries):
     scaled = Scaler().fit(queries).transform(queries)
     assert write_parts(scaled, tmp_path / "a").block(0, 3).scaling == scaled.scaling
-    table = {"qid": [1, 1, 2, 2], "label": [0, 1, 1, 0], "colour": ["red", "blue", "red", "red"], "x": [1.0, 2, 3, 4]}
+    table = {"qid": [1, 1, 2, 2], "label": [0, 1, 1, 0], "color": ["red", "blue", "red", "red"], "x": [1.0, 2, 3, 4]}
     pandas = pytest.importorskip("pandas")
     built = rankwise.FeatureBuilder().fit_transform(pandas.DataFrame(table))
     write_parts(built, tmp_path / "b")

@@ -39,7 +39,7 @@ def lists_by_dictionary(qid):
 
 
 def numbered(qid, **more):
-    """Row i has the feature i: a row can be recognised wherever it goes."""
+    """Row i has the feature i: a row can be recognized wherever it goes."""
     X = np.arange(len(qid), dtype=np.float64).reshape(-1, 1)
     return Queries.from_arrays(X, X[:, 0] % 3, qid=qid, docid=[f"d{row}" for row in range(len(qid))], **more)
 
@@ -373,11 +373,11 @@ def test_other_labels_and_weights_leave_the_first_alone(three):
 
 
 def test_labels_are_asked_for_where_they_are_needed(three):
-    unlabelled = three.with_labels(None)
-    assert unlabelled.y is None
-    assert "no labels" in repr(unlabelled)
+    unlabeled = three.with_labels(None)
+    assert unlabeled.y is None
+    assert "no labels" in repr(unlabeled)
     with pytest.raises(DataError, match="have no labels"):
-        unlabelled.labels()
+        unlabeled.labels()
 
 
 def test_features_are_mapped_with_their_names(three):

@@ -118,7 +118,7 @@ def test_queries_without_documents_and_with_one_are_scaled():
     assert Scaler("minmax", per="query").fit_transform(queries).X[:, 0].tolist() == [0, 0, 1]
 
 
-def test_minmax_per_query_is_how_letor_was_normalised(data_folder):
+def test_minmax_per_query_is_how_letor_was_normalized(data_folder):
     raw = Queries.from_letor(data_folder / "ohsumed-raw" / "S1.txt.gz")
     published = Queries.from_letor(data_folder / "ohsumed" / "S1.txt.gz")
     scaled = Scaler("minmax", per="query").fit_transform(raw)

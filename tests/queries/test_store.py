@@ -192,14 +192,14 @@ def test_slices_save_only_what_they_hold(path):
 
 @anywhere
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=5), st.booleans(), st.booleans(), st.data())
-def test_blocks_in_a_file_are_the_blocks_concatenated(tmp_path, sizes, labelled, named, data):
+def test_blocks_in_a_file_are_the_blocks_concatenated(tmp_path, sizes, labeled, named, data):
     blocks = []
     for number, size in enumerate(sizes):
         qid = data.draw(st.lists(st.integers(10 * number, 10 * number + 2), min_size=size, max_size=size))
         X = np.random.default_rng(number).normal(size=(size, 2))
         block = Queries.from_arrays(
             X,
-            np.zeros(size) if labelled else None,
+            np.zeros(size) if labeled else None,
             qid=np.array(qid, dtype=np.int64),
             docid=[f"{number}-{row}" for row in range(size)] if named else None,
         )

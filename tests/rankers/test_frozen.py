@@ -63,7 +63,7 @@ OTHER = {
     "balanced": False,
     "target": "labels",
     "ties": "optimistic",
-    "normalised": False,
+    "normalized": False,
     "per_pair": False,
     "hinge": "max",
     "solver": "lbfgs",

@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
 
 
 def take(page: Page, place: str, path: Path) -> None:
-    """What is seen with ``place`` on top, in few enough colours to be a small file."""
+    """What is seen with ``place`` on top, in few enough colors to be a small file."""
     page.run(f"document.querySelector('{place}').scrollIntoView({{block: 'start'}})")
     page.picture(path)
     Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)

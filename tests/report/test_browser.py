@@ -190,17 +190,17 @@ def test_an_opened_query_says_why_the_first_document_is_above_the_second(wide, c
 
 
 def test_the_theme_follows_the_system_and_the_button_turns_figures_too(narrow, wide):
-    colour = "getComputedStyle(document.body).backgroundColor"
+    color = "getComputedStyle(document.body).backgroundColor"
     text = "getComputedStyle(document.querySelector('.figure .xtick')).fill"
     assert narrow.run("document.getElementById('theme').textContent") == "Light"
-    dark = narrow.run(colour), narrow.run(text)
-    light = wide.run(colour), wide.run(text)
+    dark = narrow.run(color), narrow.run(text)
+    light = wide.run(color), wide.run(text)
     assert dark[0] != light[0]
     assert dark[1] != light[1]
     narrow.run("document.getElementById('theme').click()")
-    assert (narrow.run(colour), narrow.run(text)) == light
+    assert (narrow.run(color), narrow.run(text)) == light
     narrow.run("document.getElementById('theme').click()")
-    assert (narrow.run(colour), narrow.run(text)) == dark
+    assert (narrow.run(color), narrow.run(text)) == dark
 
 
 def test_a_phone_scrolls_no_page_sideways(narrow):

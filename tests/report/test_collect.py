@@ -143,8 +143,8 @@ def test_histories_are_those_of_the_models(found, comparison):
 
 def test_weights_are_in_units_of_the_spread_within_queries(found, comparison):
     queries = comparison.queries
-    centred = np.concatenate([query.X - query.X.mean(axis=0) for query in queries])
-    scaled = np.array([model.coef_ for model in comparison.models["ridge"]]) * centred.std(axis=0)
+    centered = np.concatenate([query.X - query.X.mean(axis=0) for query in queries])
+    scaled = np.array([model.coef_ for model in comparison.models["ridge"]]) * centered.std(axis=0)
     scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
     said = dict(zip(found["weights"]["features"], found["weights"]["rankers"]["ridge"]["mean"], strict=True))
     expected = dict(zip(queries.feature_names, scaled.mean(axis=0), strict=True))

@@ -92,7 +92,7 @@ def test_figures_name_what_they_show_and_give_every_ranker_its_own_look(comparis
     assert [one["name"] for one in lines] == comparison.rankers
     many = [f"ranker {number}" for number in range(20)]
     found = {"family": "P", "k": [1, 2], "lines": {name: [0.5, 0.5] for name in many}}
-    looks = [(one["colour"] % 8, one["dash"], one["shape"]) for one in cutoff_figure(found, many)["series"]]
+    looks = [(one["color"] % 8, one["dash"], one["shape"]) for one in cutoff_figure(found, many)["series"]]
     assert len(set(looks)) == len(many)
 
 

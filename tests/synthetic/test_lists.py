@@ -30,7 +30,7 @@ def ndcg(queries, scores):
     return np.mean(found)
 
 
-def centred(queries, columns):
+def centered(queries, columns):
     """Columns with every query's mean taken away."""
     owner = queries.query_of_row
     totals = np.stack([np.bincount(owner, column) for column in columns.T], axis=1)
@@ -38,11 +38,11 @@ def centred(queries, columns):
 
 
 def linear_ranker(queries, transform):
-    """Least squares on standardised, centred features: a plain but honest linear ranker."""
+    """Least squares on standardized, centered features: a plain but honest linear ranker."""
     X = transform(queries.X)
     middle, spread = X.mean(axis=0), X.std(axis=0)
-    target = centred(queries, queries.y[:, None])[:, 0]
-    weights = np.linalg.lstsq(centred(queries, (X - middle) / spread), target, rcond=None)[0]
+    target = centered(queries, queries.y[:, None])[:, 0]
+    weights = np.linalg.lstsq(centered(queries, (X - middle) / spread), target, rcond=None)[0]
     return lambda other: ((transform(other.X) - middle) / spread) @ weights
 
 

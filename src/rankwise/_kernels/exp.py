@@ -1,6 +1,6 @@
-"""exp, sigmoid and log(1 + exp x) that a loop can vectorise, to two, three and four units in the last place.
+"""exp, sigmoid and log(1 + exp x) that a loop can vectorize, to two, three and four units in the last place.
 
-numba has no vectorised ``exp``, and a call into the C library for every value costs five times as much. Here x = k ln 2
+numba has no vectorized ``exp``, and a call into the C library for every value costs five times as much. Here x = k ln 2
 + r with k an integer and abs(r) <= ln(2)/2 (Cody and Waite, 1980); exp(r) is a polynomial and 2^k is assembled from its
 bits.
 

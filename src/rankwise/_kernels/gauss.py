@@ -13,8 +13,8 @@ All that the transforms need are four sums F(x) = sum_i w_i exp(-(x - y_i)^2 / s
 w_i (y_i - x) exp(-(x - y_i)^2 / sigma) = (sigma / 2) F'(x): the weights 1 and G_i at the targets f_j give E_j and E_j
 Gbar_j, the weights w_j / E_j and w_j Gbar_j / E_j at the targets f_p give the gradient.
 
-Sorted scores are cut into boxes no wider than sqrt(sigma), each with the middle of its own documents as its centre, so
-that nothing is lost to cancellation where scores crowd together. With t the distance of two centres, u and v those of
+Sorted scores are cut into boxes no wider than sqrt(sigma), each with the middle of its own documents as its center, so
+that nothing is lost to cancellation where scores crowd together. With t the distance of two centers, u and v those of
 target and source from theirs, all in units of sqrt(sigma), and Hermite functions h_0 = exp(-t^2), h_1 = 2 t h_0,
 h_(n+1) = 2 t h_n - 2 n h_(n-1),
 
@@ -22,7 +22,7 @@ h_(n+1) = 2 t h_n - 2 n h_(n-1),
 
 For abs(u), abs(v) <= 1/2 and abs(h_n(t)) <= 1.09 2^(n/2) sqrt(n!) a term is at most 1.09 / sqrt(a! b!): the terms
 beyond the first TERMS powers are below 2e-11 of the weights in the worst case, and below 1e-14 wherever it was
-measured. A box of sources becomes TERMS moments, and these become a polynomial about the centre of the other box. Pairs
+measured. A box of sources becomes TERMS moments, and these become a polynomial about the center of the other box. Pairs
 of boxes with few documents are cheaper to sum directly, and pairs that are too far apart are negligible. Narrow kernels
 thus become sums over windows, wide ones a few polynomials.
 
@@ -50,7 +50,7 @@ _MOST_PAIRS = 250_000
 
 
 @kernel(inline="always")
-def _cut_into_boxes(f, width, start, centre):
+def _cut_into_boxes(f, width, start, center):
     """Begin a box wherever the next score is more than ``width`` below the first of the box; returns their number."""
     count = 0
     for p in range(len(f)):
@@ -59,7 +59,7 @@ def _cut_into_boxes(f, width, start, centre):
             count += 1
     start[count] = len(f)
     for b in range(count):
-        centre[b] = 0.5 * f[start[b]] + 0.5 * f[start[b + 1] - 1]
+        center[b] = 0.5 * f[start[b]] + 0.5 * f[start[b + 1] - 1]
     return count
 
 
@@ -68,10 +68,10 @@ def _cut_into_boxes(f, width, start, centre):
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def _moments(low, size, f, centre, inverse, w0, w1, v, p0, p1, moment):
+def _moments(low, size, f, center, inverse, w0, w1, v, p0, p1, moment):
     """sum_i w_i v_i^a / a! for both weights, over ``size`` sources from ``low`` on."""
     for i in range(size):
-        v[i] = (f[low + i] - centre) * inverse
+        v[i] = (f[low + i] - center) * inverse
         p0[i] = w0[low + i]
         p1[i] = w1[low + i]
     for a in range(0, TERMS, 4):
@@ -134,13 +134,13 @@ def _translate(i, s, h, moment, local):
 
 
 @kernel(inline="always")
-def _evaluate(low, size, f, centre, inverse, local, u, v0, d0, v1, d1, sums):
+def _evaluate(low, size, f, center, inverse, local, u, v0, d0, v1, d1, sums):
     """Add the polynomials and their derivatives at ``size`` targets from ``low`` on to ``sums``."""
     for b in range(TERMS):
         local[0, b] *= _SIGNED[b]
         local[1, b] *= _SIGNED[b]
     for i in range(size):
-        u[i] = (f[low + i] - centre) * inverse
+        u[i] = (f[low + i] - center) * inverse
         v0[i], d0[i], v1[i], d1[i] = 0.0, 0.0, 0.0, 0.0
     for b in range(TERMS - 1, 0, -2):
         a0, b0, a1, b1 = local[0, b], local[0, b - 1], local[1, b], local[1, b - 1]
@@ -193,8 +193,8 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
     """
     size, sources = len(f), len(w0)
     radius, inverse = math.sqrt(reach), 1.0 / math.sqrt(sigma)
-    start, centre = np.empty(size + 1, np.int64), np.empty(size)
-    count = _cut_into_boxes(f, math.sqrt(sigma), start, centre)
+    start, center = np.empty(size + 1, np.int64), np.empty(size)
+    count = _cut_into_boxes(f, math.sqrt(sigma), start, center)
     a, b, c, d, e = np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.empty(size)  # buffers
     moment, ready = np.empty((count, 2, TERMS)), np.empty(count, np.bool_)
     for s in range(count):
@@ -221,9 +221,9 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
                 waiting = to
                 if not ready[s]:
                     low_, many = np.uint64(from_), np.uint64(to - from_)
-                    _moments(low_, many, f, centre[s], inverse, w0, w1, a, b, c, moment[s])
+                    _moments(low_, many, f, center[s], inverse, w0, w1, a, b, c, moment[s])
                     ready[s] = True
-                chosen[expanded], twice[expanded] = s, 2.0 * (centre[t] - centre[s]) * inverse
+                chosen[expanded], twice[expanded] = s, 2.0 * (center[t] - center[s]) * inverse
                 expanded += 1
             s += 1
         to = min(start[s], sources)
@@ -235,7 +235,7 @@ def transforms(f, sigma, reach, w0, w1, targets, sums):
             _hermite(expanded, twice, a, b, h)
             for i in range(expanded):
                 _translate(i, chosen[i], h, moment, local)
-            _evaluate(np.uint64(low), np.uint64(high - low), f, centre[t], inverse, local, a, b, c, d, e, sums)
+            _evaluate(np.uint64(low), np.uint64(high - low), f, center[t], inverse, local, a, b, c, d, e, sums)
 
 
 @kernel(inline="always")
@@ -307,7 +307,7 @@ def reach(f, gain, positions, sigma):
 
 
 # Whole arrays and unsigned indices instead of slices: a slice counts references, and a signed index may have to wrap
-# around, which keeps a loop from being vectorised. Either costs as much as a short row itself.
+# around, which keeps a loop from being vectorized. Either costs as much as a short row itself.
 _ONE = np.uint64(1)
 
 
@@ -380,7 +380,7 @@ def row_means(f, gain, sigma, stop, pairs, total, mean):
     for j in range(len(stop)):
         _square_row(np.uint64(j), np.uint64(stop[j]), np.uint64(at - j - 1), f, LOG2_E / sigma, pairs)
         at += stop[j] - j - 1
-    _decay_all(pairs)  # all rows together: the remainder of a vectorised loop costs more than a short row
+    _decay_all(pairs)  # all rows together: the remainder of a vectorized loop costs more than a short row
     # the mean as a difference from the gain of the document at the position: equal gains leave exactly 0
     for p in range(len(total)):
         total[p], mean[p] = 1.0, 0.0

@@ -196,15 +196,15 @@ def weights_of_places(relevant, by_class, out):
 
 
 @kernel(fastmath={"contract"})
-def _add_scaled(x, weight, centre, factor, out):
-    """Add weight (x - centre) factor to a vector."""
+def _add_scaled(x, weight, center, factor, out):
+    """Add weight (x - center) factor to a vector."""
     for j in range(len(out)):
-        out[j] += weight * ((x[j] - centre[j]) * factor[j])
+        out[j] += weight * ((x[j] - center[j]) * factor[j])
 
 
 @kernel
-def order_features(X, lists, start, rows, value, orders, by_class, centre, factor, out):
-    """out[i] = sum over positions p of weight_p (x - centre) factor, for the order of query lists[i].
+def order_features(X, lists, start, rows, value, orders, by_class, center, factor, out):
+    """out[i] = sum over positions p of weight_p (x - center) factor, for the order of query lists[i].
 
     ``orders`` holds items at positions for all queries, at the queries' own places; an item is relevant when its value
     is above 0.
@@ -221,7 +221,7 @@ def order_features(X, lists, start, rows, value, orders, by_class, centre, facto
         for j in range(out.shape[1]):
             out[i, j] = 0.0
         for p in range(size):
-            _add_scaled(X[own[p]], weight[p], centre, factor, out[i])
+            _add_scaled(X[own[p]], weight[p], center, factor, out[i])
 
 
 # -------------------------------------------------------------------------------------------------------- order hinge

@@ -97,7 +97,7 @@ def _merge(key, place, key_buffer, place_buffer):
 
 @kernel(inline="always")
 def _merge_runs(from_key, from_place, to_key, to_place, width):
-    """Merge neighbouring runs of this width."""
+    """Merge neighboring runs of this width."""
     size = min(len(from_key), len(to_key))  # one of them may be a longer buffer
     for low in range(0, size, 2 * width):
         middle = min(low + width, size)

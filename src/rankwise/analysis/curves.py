@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLOURS, FAINT, PlottedTable
+from rankwise._figures import COLORS, FAINT, PlottedTable
 from rankwise._tables import Table
 from rankwise.errors import DataError
 
@@ -32,7 +32,7 @@ def learning_curves(
     Returns
     -------
     LearningCurves
-        A row for each ranker, part and round: ranker, part, round, value. ``plot()`` draws one colour per ranker, one
+        A row for each ranker, part and round: ranker, part, round, value. ``plot()`` draws one color per ranker, one
         line style per part, and a dot at the best round of every part but the first.
 
     Raises
@@ -101,18 +101,18 @@ class LearningCurves(PlottedTable):
     def _draw(self, axes: Any) -> None:
         rankers, parts = list(dict.fromkeys(self["ranker"])), list(dict.fromkeys(self["part"]))
         for number, ranker in enumerate(rankers):
-            colour = COLOURS[number % len(COLOURS)]
-            axes.plot([], [], color=colour, label=ranker)
+            color = COLORS[number % len(COLORS)]
+            axes.plot([], [], color=color, label=ranker)
             for place, part in enumerate(parts):
                 rounds, values = self.curve(ranker, part)
                 if len(rounds) == 0:
                     continue
                 mark = "." if len(rounds) <= _FEW else ""
-                axes.plot(rounds, values, color=colour, linestyle=_STYLES[place % len(_STYLES)], marker=mark)
+                axes.plot(rounds, values, color=color, linestyle=_STYLES[place % len(_STYLES)], marker=mark)
                 # the best round on the training part is no guide for new queries, so it has no dot
                 if place > 0:
                     best = int(np.nanargmax(values))
-                    axes.plot(rounds[best], values[best], "o", color=colour, markersize=5)
+                    axes.plot(rounds[best], values[best], "o", color=color, markersize=5)
         if len(parts) > 1:
             for place, part in enumerate(parts):
                 text = part if place == 0 else f"{part} (dot: best)"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+from rankwise._figures import COLORS, FAINT, house_style, new_figure
 from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
@@ -195,8 +195,8 @@ class Explanation:
         with house_style():
             axes = figure.subplots()
             at = np.arange(len(rows))[::-1]
-            colours = [COLOURS[0] if row["adds"] >= 0 else COLOURS[1] for row in rows]
-            axes.barh(at, [row["adds"] for row in rows], color=colours, height=0.7)
+            colors = [COLORS[0] if row["adds"] >= 0 else COLORS[1] for row in rows]
+            axes.barh(at, [row["adds"] for row in rows], color=colors, height=0.7)
             axes.axvline(0, color=FAINT, linewidth=0.8)
             axes.set_yticks(at, [row["feature"] for row in rows])
             axes.grid(visible=False, axis="y")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLOURS, FAINT, PlottedTable
+from rankwise._figures import COLORS, FAINT, PlottedTable
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.comparison.rankers import takes_lists
 from rankwise.evaluation.evaluation import evaluate
@@ -232,8 +232,8 @@ class FeatureImportance(PlottedTable):
         shown = slice(0, _DRAWN)
         at = np.arange(min(len(self), _DRAWN))[::-1]
         axes.axvline(0, color=FAINT, linewidth=0.8)
-        axes.hlines(at, self["low"][shown], self["high"][shown], color=COLOURS[0], linewidth=1.2)
-        axes.plot(self["loss"][shown], at, "o", color=COLOURS[0], markersize=4)
+        axes.hlines(at, self["low"][shown], self["high"][shown], color=COLORS[0], linewidth=1.2)
+        axes.plot(self["loss"][shown], at, "o", color=COLORS[0], markersize=4)
         axes.set_yticks(at, self["feature"][shown])
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("loss of the measure")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._figures import COLOURS, INK, PAPER, PlottedTable
+from rankwise._figures import COLORS, INK, PAPER, PlottedTable
 from rankwise._kernels import parallel
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
@@ -152,7 +152,7 @@ class QuerySizes(PlottedTable):
     def _draw(self, axes: Any) -> None:
         width = int(self["to"][0] - self["from"][0]) + 1 if len(self) else 1
         shift = 0.5 if width == 1 else 0.0  # a bin of one number stands over it
-        axes.bar(self["from"] - shift, self["queries"], width, align="edge", color=COLOURS[0], edgecolor=PAPER)
+        axes.bar(self["from"] - shift, self["queries"], width, align="edge", color=COLORS[0], edgecolor=PAPER)
         axes.grid(axis="x", visible=False)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.yaxis.get_major_locator().set_params(integer=True)
@@ -249,8 +249,8 @@ class GroupGains(PlottedTable):
 
     def _draw(self, axes: Any) -> None:
         at, gain = np.arange(len(self)), self["gain"]
-        colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in gain]
-        axes.bar(at, gain, 0.62, color=colours)
+        colors = [COLORS[0] if value >= 0 else COLORS[1] for value in gain]
+        axes.bar(at, gain, 0.62, color=colors)
         known = np.isfinite(self["low"])
         spread = np.maximum([gain - self["low"], self["high"] - gain], 0.0)[:, known]
         axes.errorbar(at[known], gain[known], spread, fmt="none", ecolor=INK, elinewidth=0.9, capsize=3)
@@ -517,7 +517,7 @@ class LabelPairErrors(PlottedTable):
             mine = self["ranker"] == ranker
             at = np.array([pairs.index(pair) for pair in self["pair"][mine]]) + (place - (len(rankers) - 1) / 2) * width
             share, low, high = (100 * self[name][mine] for name in ("share", "low", "high"))
-            axes.bar(at, share, 0.92 * width, color=COLOURS[place % len(COLOURS)], label=ranker)
+            axes.bar(at, share, 0.92 * width, color=COLORS[place % len(COLORS)], label=ranker)
             known = np.isfinite(low)
             spread = np.maximum([share - low, high - share], 0.0)[:, known]
             axes.errorbar(at[known], share[known], spread, fmt="none", ecolor=INK, elinewidth=0.8, capsize=2)

@@ -29,7 +29,7 @@ NAMES = {
         *("userquery", "keyword", "keywords", "topic", "request", "sessionid", "session", "term"),
     ),
     "label": (
-        *("label", "grade", "relevance", "relevancelabel", "relevancegrade", "rel", "judgment", "judgment"),
+        *("label", "grade", "relevance", "relevancelabel", "relevancegrade", "rel", "judgment", "judgement"),
         *("rating", "target", "gain"),
     ),
     "docid": (

@@ -282,13 +282,13 @@ class ClickAccount:
         return self.documents is not None and int(self.documents.sizes.max(initial=0)) <= len(self.propensities)
 
     def estimates(self, number: int) -> tuple[float, float, float]:
-        """Clipped, self-normalised and doubly robust estimates."""
+        """Clipped, self-normalized and doubly robust estimates."""
         clipped = float(self._points[number].mean())
         kept, whole = self._relevance[number]
         scale = whole / kept if kept > 0 else math.nan
         old = self._old_value / self.n if self.compares else 0.0
-        normalised = (clipped + old) * scale - old
-        return clipped, normalised, self._doubly_robust(number, clipped)
+        normalized = (clipped + old) * scale - old
+        return clipped, normalized, self._doubly_robust(number, clipped)
 
     def _doubly_robust(self, number: int, clipped: float) -> float:
         """The clipped estimate of what a model of attractiveness does not explain, plus what it predicts.

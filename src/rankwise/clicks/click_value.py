@@ -29,7 +29,7 @@ class ClickValue(ShownAsFacts):
         The clipped estimate, by the estimated propensities.
     lower : float
         The bound: the quantity is at least this with probability 1 - delta, if the preconditions hold.
-    self_normalised : float
+    self_normalized : float
         The estimate rescaled by the clicks that clipping took away. No guarantee.
     doubly_robust : float
         The estimate with a model of attractiveness; NaN if it cannot be computed. No guarantee.
@@ -68,7 +68,7 @@ class ClickValue(ShownAsFacts):
     of: str
     estimate: float
     lower: float
-    self_normalised: float
+    self_normalized: float
     doubly_robust: float
     n: int
     clicks: int
@@ -134,7 +134,7 @@ class ClickValue(ShownAsFacts):
             return number if math.isfinite(number) else None
 
         found = {name: getattr(self, name) for name in ("kind", "of", "n", "clicks", "delta", "alpha", "paid", "tau")}
-        numbers = ("estimate", "lower", "self_normalised", "doubly_robust")
+        numbers = ("estimate", "lower", "self_normalized", "doubly_robust")
         return (
             found
             | {name: plain(getattr(self, name)) for name in numbers}
@@ -168,8 +168,8 @@ class ClickValue(ShownAsFacts):
         sign = "+" if self.kind == "gain" else ""
         lines = [repr(self)]
         lines.append(
-            f"point estimates without a guarantee: clipped {self.estimate:{sign}.4f}, self-normalised "
-            f"{self.self_normalised:{sign}.4f}, doubly robust {self.doubly_robust:{sign}.4f}"
+            f"point estimates without a guarantee: clipped {self.estimate:{sign}.4f}, self-normalized "
+            f"{self.self_normalized:{sign}.4f}, doubly robust {self.doubly_robust:{sign}.4f}"
         )
         lines.append("holds if")
         lines += [f"- {one}" for one in self.preconditions]

@@ -3,14 +3,14 @@ r"""Learning from clicks: labels click/p for objectives that are linear in the l
 If an objective is sum_d label_d f_d(scores) with f_d free of labels, then labels of the right mean give an objective of
 the right mean: click_d / p_d has the mean a_d. :func:`training_queries` makes these labels, averaged over the sessions
 of a query, which weighs as much as it has sessions: for a linear objective that is the same as one query per session.
-Clipping p at tau trades a bias towards documents that were shown for less noise.
+Clipping p at tau trades a bias toward documents that were shown for less noise.
 
 Rankers say whether they are linear: ``RidgeRanker(target="labels", balanced=False)``, ``LossRanker`` with
 :class:`~rankwise.losses.PropensityHinge` or :class:`~rankwise.losses.GivenSoftmax`, and ``SmoothRank`` on
 ``DCG(dcg='log2')@k`` from a given start; several penalties are selected by a measure that is linear, too. All others
 raise an error that names them. Folds of these rankers are over queries, with all their sessions.
 
-:func:`safe_ranker` learns on one part of the sessions with a penalty towards the logged ranker, for several strengths,
+:func:`safe_ranker` learns on one part of the sessions with a penalty toward the logged ranker, for several strengths,
 and takes the strength whose gain has the largest lower bound on the other part. With m strengths each bound is at
 delta/m, so all m hold together with probability 1 - delta, and so does the one that was chosen (union bound). If
 none is above 0 the logged ranker stays: what is deployed is worse than the logged ranker with probability delta at
@@ -50,7 +50,7 @@ TAKERS = (
     "RidgeRanker(target='labels', balanced=False), LossRanker with PropensityHinge or GivenSoftmax, and "
     "SmoothRank(\"DCG(dcg='log2')@10\", start=...)"
 )
-# Strengths of the penalty towards the logged ranker, in units of the mean sum of a session's labels.
+# Strengths of the penalty toward the logged ranker, in units of the mean sum of a session's labels.
 STRENGTHS = (10.0, 1.0, 0.1, 0.01, 0.001)
 # Scales at which the logged ranker's scores are tried as the start.
 _SCALES = tuple(2.0**power for power in range(-8, 13))
@@ -259,9 +259,9 @@ def safe_ranker(
     # ends are paid for once, bets once for each strength
     each = paid + (delta - paid) / len(strengths)
     rankers, gains = [], []
-    labelled = learning.with_propensities(propensities, tau=tau)
+    labeled = learning.with_propensities(propensities, tau=tau)
     for strength in strengths:
-        model = LossRanker(loss, alpha=strength * max(unit, 1e-300), prior_coef=prior).fit(labelled)
+        model = LossRanker(loss, alpha=strength * max(unit, 1e-300), prior_coef=prior).fit(labeled)
         rankers.append(model)
         with warnings.catch_warnings():  # the warnings of the chosen one follow
             warnings.simplefilter("ignore", DataWarning)

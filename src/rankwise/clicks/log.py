@@ -314,7 +314,7 @@ class ClickLog(ShownAsFacts):
         return self.position if self.logged_rank is None else self.logged_rank
 
     def hashes(self) -> NDArray[np.uint64]:
-        """A 64-bit hash of every session id, by which logs and models recognise sessions.
+        """A 64-bit hash of every session id, by which logs and models recognize sessions.
 
         Returns
         -------

@@ -348,16 +348,16 @@ class Preference(ShownAsFacts):
         matplotlib.figure.Figure
             The figure.
         """
-        from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+        from rankwise._figures import COLORS, FAINT, house_style, new_figure
 
         figure = new_figure(4.6, 2.8)
         with house_style():
             axes = figure.subplots()
             place = np.arange(1, self.n + 1)
-            axes.fill_between(place, self.lows, self.highs, color=COLOURS[0], alpha=0.25, linewidth=0)
+            axes.fill_between(place, self.lows, self.highs, color=COLORS[0], alpha=0.25, linewidth=0)
             axes.axhline(0, color=FAINT, linewidth=1)
             if self.decided_at is not None:
-                axes.axvline(self.decided_at, color=COLOURS[1], linewidth=1)
+                axes.axvline(self.decided_at, color=COLORS[1], linewidth=1)
             axes.set_xscale("log")
             axes.set_xlabel(self._units)
             axes.set_ylabel(self.what)

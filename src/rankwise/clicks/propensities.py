@@ -281,7 +281,7 @@ class Propensities(ShownAsFacts):
         matplotlib.figure.Figure
             The figure.
         """
-        from rankwise._figures import COLOURS, house_style, new_figure
+        from rankwise._figures import COLORS, house_style, new_figure
 
         figure = new_figure(4.6, 2.8)
         with house_style():
@@ -289,8 +289,8 @@ class Propensities(ShownAsFacts):
             place = np.arange(1, len(self) + 1)
             if not self.exact:
                 top = np.where(np.isfinite(self.high), self.high, np.nan)
-                axes.vlines(place, self.low, top, color=COLOURS[0], alpha=0.5, linewidth=3)
-            axes.plot(place, self.theta, "o", color=COLOURS[1])
+                axes.vlines(place, self.low, top, color=COLORS[0], alpha=0.5, linewidth=3)
+            axes.plot(place, self.theta, "o", color=COLORS[1])
             axes.set_xlabel("position")
             axes.set_ylabel("examined, relative to position 1" if self.relative else "probability of examination")
             axes.set_ylim(bottom=0)
@@ -394,7 +394,7 @@ def ratio_upper_end(one: Floats, other: Floats, alpha: float) -> float:
 
 
 def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Propensities:
-    """Propensities relative to position 1 from randomised swaps, with exact ends.
+    """Propensities relative to position 1 from randomized swaps, with exact ends.
 
     Parameters
     ----------
@@ -505,7 +505,7 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
 
     A document of a query that was shown n_k times at position k and n_l times at l adds its click rates, weighted by
     n_k n_l / (n_k + n_l), to C_{k,l} and C_{l,k}. Both have the same relevance in them, so the likelihood of
-    Poisson counts with the unknown relevances maximised out is that of Bradley and Terry,
+    Poisson counts with the unknown relevances maximized out is that of Bradley and Terry,
 
     .. math:: \sum_{k \ne l} C_{k,l} \log \frac{\theta_k}{\theta_k + \theta_l},
 
@@ -602,7 +602,7 @@ def _pair_counts(found: Mapping[tuple[str, str], list[tuple[int, int, int]]], de
 
 
 def _bradley_terry(counts: Floats) -> Floats:
-    """theta relative to position 1 by minorisation, for each of several tables; NaN where positions are unconnected."""
+    """theta relative to position 1 by minorization, for each of several tables; NaN where positions are unconnected."""
     samples, depth, _ = counts.shape
     linked = (counts + counts.transpose(0, 2, 1)).sum(axis=0) > 0
     reached = np.zeros(depth, dtype=bool)

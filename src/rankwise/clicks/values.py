@@ -45,7 +45,7 @@ times the other.
 
 **Several tau.** Each of m values of tau is tried at alpha/m, and the largest bound is taken.
 
-The estimates beside the bound (clipped, self-normalised, doubly robust) have no guarantee.
+The estimates beside the bound (clipped, self-normalized, doubly robust) have no guarantee.
 
 References
 ----------
@@ -257,7 +257,7 @@ def _run(
         of=_what(name, int(k), propensities),
         lower=bounds[best],
         estimate=estimates[0],
-        self_normalised=estimates[1],
+        self_normalized=estimates[1],
         doubly_robust=estimates[2],
         n=account.n,
         clicks=account.clicks,

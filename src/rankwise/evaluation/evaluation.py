@@ -335,7 +335,7 @@ class Evaluation:
         matplotlib.figure.Figure
             The figure.
         """
-        from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+        from rankwise._figures import COLORS, FAINT, house_style, new_figure
         from rankwise.evaluation.statistics.multiple_testing import significance
 
         table, values = self.table(level, how), self.values
@@ -356,8 +356,8 @@ class Evaluation:
                 # the same queries give the same picture: heights follow the order of the values, not chance
                 height = place + 0.25 * np.cos(2.399963 * np.arange(len(known)))
                 axes.plot(known, height, ".", color=FAINT, markersize=2, alpha=0.6)
-            axes.hlines(at, table["low"], table["high"], color=COLOURS[0], linewidth=2)
-            axes.plot(means, at, "o", color=COLOURS[0], markersize=5)
+            axes.hlines(at, table["low"], table["high"], color=COLORS[0], linewidth=2)
+            axes.plot(means, at, "o", color=COLORS[0], markersize=5)
             axes.set_yticks(at, table["measure"])
             axes.set_ylim(-0.6, len(table) - 0.4)
             axes.grid(visible=False, axis="y")

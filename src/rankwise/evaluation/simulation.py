@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+from rankwise._figures import COLORS, FAINT, house_style, new_figure
 from rankwise.queries.queries import Queries
 from rankwise.synthetic.streams import Stream
 
@@ -183,15 +183,15 @@ def draw_simulation(found: Mapping[str, Any]) -> "Figure":
     with house_style():
         left, right = figure.subplots(1, 2)
         highest = 0.0
-        for (name, run), colour, style in zip(found["rankers"].items(), COLOURS, _STYLES, strict=False):
-            left.plot(rounds, np.asarray(run["mean"], dtype=float), color=colour, linestyle=style, label=name)
-            right.plot(rounds, run["loss"], color=colour, linestyle=style)
+        for (name, run), color, style in zip(found["rankers"].items(), COLORS, _STYLES, strict=False):
+            left.plot(rounds, np.asarray(run["mean"], dtype=float), color=color, linestyle=style, label=name)
+            right.plot(rounds, run["loss"], color=color, linestyle=style)
             if run["floor"] is None:
                 continue
             useful = np.asarray(run["floor"]) > 0  # before that the bound is vacuous
-            left.plot(rounds[useful], np.asarray(run["floor"])[useful], color=colour, linestyle=_FLOOR, linewidth=1.2)
+            left.plot(rounds[useful], np.asarray(run["floor"])[useful], color=color, linestyle=_FLOOR, linewidth=1.2)
             most = min(bound["value"] for bound in run["bounds"])
-            right.axhline(most, color=colour, linestyle=_FLOOR, linewidth=1.2)
+            right.axhline(most, color=color, linestyle=_FLOOR, linewidth=1.2)
             highest = max(highest, most)
         left.set(xscale="log", xlabel="round", ylim=(0.0, 1.03), title=f"time-averaged {found['measure']}")
         right.set(xscale="log", yscale="log", xlabel="round", title=f"cumulative loss 1 - {found['measure']}")

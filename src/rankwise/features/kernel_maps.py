@@ -231,7 +231,7 @@ class FourierFeatures(_RowMap):
 class KernelPCAMap(_RowMap):
     r"""The exact map of kernel PCA: Phi(x) = Lambda^(-1/2) V' k(x), for K = V Lambda V' on the training documents.
 
-    Phi(x) . Phi(z) = k(x, z) for training documents, and a linear ranker on Phi that penalises norm(w)^2 is the ranker
+    Phi(x) . Phi(z) = k(x, z) for training documents, and a linear ranker on Phi that penalizes norm(w)^2 is the ranker
     with the kernel: the best w lies in the span of the training documents. Exact and for small data, because K of all
     documents is decomposed in O(documents^3); ``Nystroem`` of scikit-learn does the same on a sample of landmarks.
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def training_layout(
-    table: RawTable, roles: dict[str, str | None], labelled: bool
+    table: RawTable, roles: dict[str, str | None], labeled: bool
 ) -> tuple[Layout, NDArray[np.int64] | None, set[str]]:
     """(start and rows, the query of each row, columns with a role) of the training table."""
     if isinstance(table, QueriesTable):
@@ -26,7 +26,7 @@ def training_layout(
         if queries.built_by is not None:
             raise DataError("a FeatureBuilder made these queries already: pass the raw table")
         return (queries.start, queries.scattered_rows), queries.query_of_row, set()
-    label = roles["label"] if not labelled or roles["label"] in table.names else None
+    label = roles["label"] if not labeled or roles["label"] in table.names else None
     columns = Roles(str(roles["qid"]), label, roles["docid"], roles["weight"]).among(table.names)
     parts = by_id(table.identities(columns.qid), table.n_rows)
     owner = np.repeat(np.arange(len(parts.start) - 1), np.diff(parts.start))

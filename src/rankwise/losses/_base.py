@@ -2,7 +2,7 @@
 
 A loss is one small frozen class: its equation, its facts, and a compiled kernel for the scores of one query.
 :class:`Loss` is the base class of all of them and :class:`SmoothedMeasure` that of the losses 1 - A, where A smooths a
-measure. A loss is a function of the scores s and the labels of one query, and is minimised. Adding a constant to all
+measure. A loss is a function of the scores s and the labels of one query, and is minimized. Adding a constant to all
 scores changes nothing, so the gradient sums to 0. :mod:`rankwise.losses.compute` runs a loss over many queries.
 
 Solvers and guarantees read the facts and never name a class: they branch on ``convex``, ``smooth`` and

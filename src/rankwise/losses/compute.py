@@ -1,7 +1,7 @@
 """Losses over many queries: the two compiled loops that run any loss.
 
 :class:`PreparedLists` holds what a loss can compute from the labels alone. :func:`loss_lists` then runs the kernel over
-the queries, given their scores. :class:`LossOverLists`, which batch solvers minimise, is the sum of the loss as a
+the queries, given their scores. :class:`LossOverLists`, which batch solvers minimize, is the sum of the loss as a
 function of linear weights: its loop scores a query, calls the kernel, and adds X' g while the rows of the query are in
 the cache, in one pass over X.
 

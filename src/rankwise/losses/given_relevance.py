@@ -3,7 +3,7 @@ r"""Losses that are linear in the labels: sum_d label_d f_d(scores), with f_d fr
 Only for such losses does an unbiased estimate of the relevances give an unbiased estimate of the loss: the label of a
 document may then be a click divided by the probability that the document was examined
 (:mod:`rankwise.clicks`). :class:`PropensityHinge` bounds the ranks of relevant documents, :class:`GivenSoftmax` is the
-cross-entropy of ListNet with the labels themselves as weights, which are not normalised.
+cross-entropy of ListNet with the labels themselves as weights, which are not normalized.
 """
 
 from collections.abc import Sequence
@@ -122,7 +122,7 @@ class PropensityHinge(Loss):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GivenSoftmax(Loss):
-    r"""phi = -sum_d label_d log P_d(s), P(s) = softmax(s), with labels as weights that are not normalised.
+    r"""phi = -sum_d label_d log P_d(s), P(s) = softmax(s), with labels as weights that are not normalized.
 
     Notes
     -----

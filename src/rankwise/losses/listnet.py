@@ -22,7 +22,7 @@ from rankwise.measures.ndcg import gains
 def softmax(x, out):
     """Probabilities proportional to e^x into ``out``; returns log(sum e^x)."""
     highest = x.max()
-    for p in range(len(x)):  # a loop of its own: beside a sum it would not be vectorised
+    for p in range(len(x)):  # a loop of its own: beside a sum it would not be vectorized
         out[p] = exp(x[p] - highest)
     total = out.sum()
     out /= total

@@ -181,7 +181,7 @@ class PairHinge(Loss):
     -----
     O(m log m): documents are sorted by score and pairs counted by a Fenwick tree over the labels. The gradient counts
     active pairs: +1 for the worse document, -1 for the better one. G1 = 2 floor(m^2 / 4) for the plain sum and 2 for
-    its mean. Divided or not, the loss bounds the share of pairs in the wrong order. Sums are taken of centred scores,
+    its mean. Divided or not, the loss bounds the share of pairs in the wrong order. Sums are taken of centered scores,
     so the rounding error is a few units in the last place of the largest of them (of its square, for the squared
     hinge). A pair contributes 2 (e_j - e_i)(e_j - e_i)' to the Hessian of the squared hinge, so H1 = 8 for its mean.
 

@@ -102,7 +102,7 @@ class TypeOne(ShownAsFacts):
     """exp(-E) or log2(1 + exp(-E)), where E is the measure of the scores.
 
     1 - E <= exp(-E) <= log2(1 + exp(-E)) for E in [0, 1]. Ties are pessimistic. A perfect ranking still costs 0.368, or
-    0.452. AdaRank minimises the exponential form.
+    0.452. AdaRank minimizes the exponential form.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class TypeTwo(ShownAsFacts):
     Each is at least 1 - E of the scores under pessimistic ties; all but the indicator are convex. With the map "pairs"
     a perfect ranking may still have a loss, because pi* ranges over ALL perfect orders, badly sorted ones too; with
     "relevant" the order inside a class does not matter. Equation (6) of the paper and its relaxations; PermuRank
-    minimises the hinge.
+    minimizes the hinge.
 
     Parameters
     ----------
@@ -347,7 +347,7 @@ def best_imperfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -
     """The imperfect order with the largest F; None where every order is perfect.
 
     It is the order that sorts the scores, lower labels first among equal scores, if that is imperfect. Otherwise it is
-    the cheapest change of that order, one of two: exchange neighbours with different labels among the first k, or move
+    the cheapest change of that order, one of two: exchange neighbors with different labels among the first k, or move
     the first document that has a lower label than the one at k up to position k. (Any imperfect order either inverts
     two labels among the first k, which costs at least the gap of a boundary between them, or brings a lower label into
     the first k past everything from k on that outscores it.) O(m log m).

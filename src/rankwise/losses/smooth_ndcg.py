@@ -30,7 +30,7 @@ _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
 
 
 # Everything here but the sort, the transforms and the innermost loops is inlined before types are inferred: a helper
-# that calls another one would be optimised again inside each of its callers.
+# that calls another one would be optimized again inside each of its callers.
 
 
 @kernel(inline="always")

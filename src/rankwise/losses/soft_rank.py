@@ -34,7 +34,7 @@ def outranking_gaussian(score, i, sigma, above, slope):
         x = (own - score[j]) / (2.0 * sigma)
         above[j] = x
         slope[j] = height * exp(-x * x)
-    for j in range(len(score)):  # a separate loop: the one above vectorises, calls into the C library do not
+    for j in range(len(score)):  # a separate loop: the one above vectorizes, calls into the C library do not
         above[j] = 0.5 * math.erfc(above[j])
     above[i] = 0.0
     slope[i] = 0.0

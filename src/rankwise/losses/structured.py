@@ -46,9 +46,9 @@ def best_places_scan(a, b, place, harmonic):
 
 @kernel
 def best_places(a, b, place, harmonic):
-    """The same in O(N0 + N1 log N0): the k of a middle j is between those of its neighbours, which come first.
+    """The same in O(N0 + N1 log N0): the k of a middle j is between those of its neighbors, which come first.
 
-    The sum over i is H_{N1+j} - H_{k+j-1} - (j-1)(N1-k+1) / ((N1+j)(k+j-1)), a small difference of two neighbouring
+    The sum over i is H_{N1+j} - H_{k+j-1} - (j-1)(N1-k+1) / ((N1+j)(k+j-1)), a small difference of two neighboring
     harmonic numbers; separate sums of j terms would lose the digits that decide.
     """
     n_relevant, n_others = len(a), len(b)
@@ -60,7 +60,7 @@ def best_places(a, b, place, harmonic):
     while stride < n_others:
         stride *= 2
     while stride > 0:
-        # the odd multiples of the stride, counted from 1: both neighbours at this distance are multiples of 2 strides
+        # the odd multiples of the stride, counted from 1: both neighbors at this distance are multiples of 2 strides
         for j in range(stride - 1, n_others, 2 * stride):
             low = place[j - stride] if j >= stride else 0
             high = place[j + stride] if j + stride < n_others else n_relevant
@@ -91,16 +91,16 @@ def svmmap_formula(score, label, value, grad, table, params):
     key = -score
     order = np.arange(size)
     sort_carrying(key, order, np.empty(size), np.empty(size, np.int64), np.empty(size + 1, np.int64))
-    centre = 0.5 * score[order[0]] + 0.5 * score[order[size - 1]]
+    center = 0.5 * score[order[0]] + 0.5 * score[order[size - 1]]
     a, b = np.empty(n_relevant), np.empty(n_others)
     relevant, others = np.empty(n_relevant, np.int64), np.empty(n_others, np.int64)
     i = j = 0
     for p in range(size):
         if value[order[p]] > 0.0:
-            a[i], relevant[i] = score[order[p]] - centre, order[p]
+            a[i], relevant[i] = score[order[p]] - center, order[p]
             i += 1
         else:
-            b[j], others[j] = score[order[p]] - centre, order[p]
+            b[j], others[j] = score[order[p]] - center, order[p]
             j += 1
     place = np.empty(n_others, np.int64)
     loss = best_places_scan(a, b, place, table) if params[0] != 0.0 else best_places(a, b, place, table)

@@ -33,12 +33,12 @@ def _ascending(key):
 def _first_prices(a, d, s, w, price):
     """Prices of documents under which an almost optimal assignment is tight, for as many positions as documents.
 
-    If d were affine in a, d = slope a + constant, sorting by s - slope w would be optimal. Neighbours in that order
+    If d were affine in a, d = slope a + constant, sorting by s - slope w would be optimal. Neighbors in that order
     are priced so that neither gains by taking the other's position, half-way between the two limits.
     """
     size = len(s)
-    centre_a, centre_d = a.mean(), d.mean()
-    slope = ((a - centre_a) * (d - centre_d)).sum() / ((a - centre_a) ** 2).sum()
+    center_a, center_d = a.mean(), d.mean()
+    slope = ((a - center_a) * (d - center_d)).sum() / ((a - center_a) ** 2).sum()
     order = _ascending(slope * w - s)
     price[order[size - 1]] = 0.0
     for p in range(size - 2, -1, -1):
@@ -142,7 +142,7 @@ def _missed(score, gain, order, d):
 @kernel
 def ndcg_hinge_formula(score, label, value, grad, table, params):
     """The hinge; ``value`` holds gains, ``table`` discounts."""
-    symmetric, normalised = params[1] != 0.0, params[2] != 0.0
+    symmetric, normalized = params[1] != 0.0, params[2] != 0.0
     size = len(score)
     cut = int(min(float(size), params[0]))
     order = _ascending(-value)  # never by score, which would make the loss non-convex
@@ -154,7 +154,7 @@ def ndcg_hinge_formula(score, label, value, grad, table, params):
     a = np.empty(cut)
     for p in range(cut):
         a[p] = cut - p
-    if normalised:
+    if normalized:
         a *= 2.0 / steepest(a, size)
     # positions of the perfect ranking, averaged inside classes of equal gain if symmetric
     t = 0
@@ -198,7 +198,7 @@ class NDCGHinge(Loss):
     symmetric : bool, default=True
         Whether a(pi*_i) is the mean over all perfect rankings, so that the order of the documents does not matter;
         False takes one of them, by the index of the documents, as in the paper.
-    normalised : bool, default=False
+    normalized : bool, default=False
         Whether to divide a by a constant of the list's length so that G1 = 2.
 
     Notes
@@ -210,7 +210,7 @@ class NDCGHinge(Loss):
     list and at most k (k + 1) with a cut-off.
 
     Time is O(k^2 m) with a cut-off and O(m^3) in the worst case, mostly O(m^2) because sorting by score is nearly the
-    solution; normalised scores of about 1 are the worst case. Memory is O(m). The maximum is an assignment problem,
+    solution; normalized scores of about 1 are the worst case. Memory is O(m). The maximum is an assignment problem,
     which is solved exactly because the bound rests on it: give ``k`` for queries with hundreds of documents.
 
     Examples
@@ -232,7 +232,7 @@ class NDCGHinge(Loss):
     gain: Any = "exp2"
     discount: Any = "log2"
     symmetric: bool = True
-    normalised: bool = False
+    normalized: bool = False
 
     name = "NDCGHinge"
     convex = True
@@ -241,10 +241,10 @@ class NDCGHinge(Loss):
     def __post_init__(self) -> None:
         if self.k is not None and not is_whole(self.k):
             raise RankwiseError(f"the cut-off must be an integer of at least 1, got {self.k!r}")
-        if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.symmetric, self.normalised)):
+        if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.symmetric, self.normalized)):
             raise RankwiseError(
-                "symmetric and normalised must be True or False, "
-                f"got {self.symmetric!r:.60} and {self.normalised!r:.60}"
+                "symmetric and normalized must be True or False, "
+                f"got {self.symmetric!r:.60} and {self.normalized!r:.60}"
             )
         settle_gains(self)
 
@@ -258,11 +258,11 @@ class NDCGHinge(Loss):
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
-        return np.inf if self.k is None else self.k, float(self.symmetric), float(self.normalised)
+        return np.inf if self.k is None else self.k, float(self.symmetric), float(self.normalized)
 
     def lipschitz_l1(self, m: int) -> float:
         """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
-        if m < 2 or self.normalised:
+        if m < 2 or self.normalized:
             return 2.0 if m > 1 else 0.0
         k = m if self.k is None else min(self.k, m)
         return float(steepest(np.arange(k, 0, -1.0), m))
@@ -285,4 +285,4 @@ class NDCGHinge(Loss):
     def examples(cls) -> Sequence[Self]:
         """The variants that the common tests run on."""
         plain = cls(symmetric=False), cls(k=3, symmetric=False)
-        return (cls(), *plain, cls(k=1), cls(k=3, normalised=True), cls(gain="linear", discount="letor", k=4))
+        return (cls(), *plain, cls(k=1), cls(k=3, normalized=True), cls(gain="linear", discount="letor", k=4))

@@ -1,4 +1,4 @@
-"""DCG and its normalised forms: DCG, NDCG, and the LETOR evaluator's mean of NDCG over all cut-offs.
+"""DCG and its normalized forms: DCG, NDCG, and the LETOR evaluator's mean of NDCG over all cut-offs.
 
 All three share a gain of labels, a discount of positions and their spelling, which follows ir-measures:
 ``dcg='exp-log2'`` names a gain and a discount together. Inside a block of tied scores the expected DCG gives every
@@ -373,7 +373,7 @@ class DCG(_Discounted):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NDCG(_Discounted):
-    """Normalised discounted cumulative gain: NDCG@k = DCG@k / max over orders of DCG@k.
+    """Normalized discounted cumulative gain: NDCG@k = DCG@k / max over orders of DCG@k.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def rbp_formula(value, end, retrieved, best, table, params):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RBP(BinaryMeasure):
-    """Rank-biased precision: RBP = (1 - p) sum over relevant positions of p^(position - 1), not normalised.
+    """Rank-biased precision: RBP = (1 - p) sum over relevant positions of p^(position - 1), not normalized.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ _TINY = 1e-8
 
 
 def scale_factors(queries: QuerySource, scale: Scale) -> tuple[Vector, Vector]:
-    """The factor and the centre of every feature, from the queries and documents whose weight is not 0.
+    """The factor and the center of every feature, from the queries and documents whose weight is not 0.
 
     Document weights count in the mean and in the standard deviation; query weights do not.
 
@@ -99,7 +99,7 @@ def scale_factors(queries: QuerySource, scale: Scale) -> tuple[Vector, Vector]:
 
     Returns
     -------
-    factor, centre : ndarray, shape (n_features,)
+    factor, center : ndarray, shape (n_features,)
         One number per feature.
 
     Raises
@@ -116,15 +116,15 @@ def scale_factors(queries: QuerySource, scale: Scale) -> tuple[Vector, Vector]:
     largest = extremes.largest
     if _TINY <= largest <= 1 or largest == 0:
         return plain
-    centre, deviation = center_and_scale(queries, "standard", extremes, counted=True)
+    center, deviation = center_and_scale(queries, "standard", extremes, counted=True)
     if queries.has_document_weights:
-        centre, deviation = _weighted_moments(queries, deviation > 0)
+        center, deviation = _weighted_moments(queries, deviation > 0)
     with np.errstate(over="ignore"):
         factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
     if not np.isfinite(factor).all():
         feature = int(np.argmin(np.isfinite(factor)))
         raise RankwiseError(f"feature {feature} varies by {deviation[feature]:g} only, which cannot be scaled")
-    return factor, centre
+    return factor, center
 
 
 def _taken(block: Queries, counted: bool) -> list[Any]:
@@ -139,15 +139,15 @@ def _taken(block: Queries, counted: bool) -> list[Any]:
     return [rows for rows in heavy if len(rows)]
 
 
-def _sum_weights(block: Queries, total: float | None = None, centre: Vector | None = None) -> tuple[Any]:
-    """The sum of the document weights; of (weight / total) x; or of (weight / total) (x - centre)^2."""
+def _sum_weights(block: Queries, total: float | None = None, center: Vector | None = None) -> tuple[Any]:
+    """The sum of the document weights; of (weight / total) x; or of (weight / total) (x - center)^2."""
     weight = np.ones(block.n_documents) if block.document_weight is None else block.document_weight
     blocks = _taken(block, counted=True)
     if total is None:
         return (float(sum(weight[rows].sum() for rows in blocks)),)
     sums = np.zeros(block.n_features)
     for rows in blocks:
-        values = block.X[rows] if centre is None else (block.X[rows] - centre) ** 2
+        values = block.X[rows] if center is None else (block.X[rows] - center) ** 2
         sums += ((weight[rows] / total)[:, np.newaxis] * values).sum(axis=0)
     return (sums,)
 
@@ -155,9 +155,9 @@ def _sum_weights(block: Queries, total: float | None = None, centre: Vector | No
 def _weighted_moments(queries: QuerySource, varies: NDArray[np.bool_]) -> tuple[Vector, Vector]:
     """(mean, standard deviation) with document weights; the deviation is 0 where a feature does not vary."""
     (total,) = queries.total(EachChunk(_sum_weights))
-    (centre,) = queries.total(EachChunk(_sum_weights, (float(total),)))
-    (squares,) = queries.total(EachChunk(_sum_weights, (float(total), centre)))
-    return centre, np.where(varies, np.sqrt(squares), 0.0)
+    (center,) = queries.total(EachChunk(_sum_weights, (float(total),)))
+    (squares,) = queries.total(EachChunk(_sum_weights, (float(total), center)))
+    return center, np.where(varies, np.sqrt(squares), 0.0)
 
 
 def shaped(block: checks.Floats, how: How) -> Vector:

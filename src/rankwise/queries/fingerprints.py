@@ -483,7 +483,7 @@ def fingerprint_queries(first, last, start, rows, X, y, keys, signs, hashes, ske
 def find_sketches(first, last, X, signs, known, out):
     """For rows first..last-1 the place of their sketch in ``known``, which is sorted, or -1.
 
-    A sketch is also looked up in the neighbouring cells that are no farther than a quarter of a cell, so a document is
+    A sketch is also looked up in the neighboring cells that are no farther than a quarter of a cell, so a document is
     found if none of its projections has moved by more than that.
     """
     spot, places = np.empty(PROJECTIONS), np.empty(PROJECTIONS, np.int64)

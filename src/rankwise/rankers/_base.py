@@ -376,7 +376,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return self._state()
 
     def _training_objective(self) -> "TrainingObjective | None":
-        """The loss of :mod:`rankwise.losses` that ``coef_`` minimises, if there is one, and how."""
+        """The loss of :mod:`rankwise.losses` that ``coef_`` minimizes, if there is one, and how."""
         return None
 
     def _linear_space(self, queries: Queries) -> "tuple[Vector | None, Queries, str]":

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLOURS, PlottedTable
+from rankwise._figures import COLORS, PlottedTable
 from rankwise._store import Store
 from rankwise._tables import Table
 
@@ -32,9 +32,9 @@ class History(PlottedTable):
 
     def _draw(self, axes: Any) -> None:
         across = self.columns[0]
-        for name, colour in zip(self.drawn, COLOURS, strict=False):
+        for name, color in zip(self.drawn, COLORS, strict=False):
             if np.isfinite(self[name]).any():
-                axes.plot(self[across], self[name], color=colour, label=name)
+                axes.plot(self[across], self[name], color=color, label=name)
         axes.set(xlabel=across)
         axes.legend()
 

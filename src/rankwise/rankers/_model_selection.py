@@ -165,7 +165,7 @@ def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
     return int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
 
 
-def normalised_weight(queries: QuerySource, counts: NDArray[np.bool_]) -> Vector:
+def normalized_weight(queries: QuerySource, counts: NDArray[np.bool_]) -> Vector:
     """The weights of the queries that count, divided by their sum, and 0 for the others."""
     weight = np.where(counts, queries.query_weight, 0.0)
     total = math.fsum(weight)

@@ -3,8 +3,8 @@
 A figure is a dict: what is drawn (``"lines"``, ``"dots"`` with whiskers, ``"bars"`` or ``"heat"``), its height in
 pixels, a sentence for readers who do not see it, two axes and the series. An axis has a title and what its places are:
 numbers (``log``, ``reversed``, ``zero`` to include 0, ``percent``, or given ``ticks`` and ``range``), or ``names``, one
-at every whole number, with a line break for a second line. Colours are the numbers of the rankers; the page has a
-colour for each number in either theme. Names of untrusted origin stay as they are: the page only ever sets them as
+at every whole number, with a line break for a second line. Colors are the numbers of the rankers; the page has a
+color for each number in either theme. Names of untrusted origin stay as they are: the page only ever sets them as
 text.
 """
 
@@ -32,7 +32,7 @@ from rankwise.report.compact import numbers
 Figure = dict[str, Any]
 Numbers = Sequence[float | None]
 
-_COLOURS = 8  # that the themes have
+_COLORS = 8  # that the themes have
 _DASHES = 4
 _LINE = 19  # pixels of one name beside an axis
 
@@ -324,7 +324,7 @@ def cutoff_figure(found: Mapping[str, Any], rankers: list[str]) -> Figure:
 
 
 def history_figure(found: Mapping[str, Any]) -> Figure:
-    """The training history of one ranker: one colour per line, the folds on top of each other."""
+    """The training history of one ranker: one color per line, the folds on top of each other."""
     # alphas and sigmas change by factors, rounds by one
     across: dict[str, Any] = {"title": found["across"], "log": found["logarithmic"]}
     if found["across"] == "sigma":
@@ -340,7 +340,7 @@ def history_figure(found: Mapping[str, Any]) -> Figure:
             {
                 "name": line,
                 "fold": fold["fold"],
-                "colour": place,
+                "color": place,
                 "dash": place % _DASHES,
                 "x": fold["across"],
                 "y": fold["lines"][line],
@@ -450,5 +450,5 @@ def _dodge(name: str, rankers: list[str], values: Numbers, low: Numbers, high: N
 
 
 def _look(number: int) -> dict[str, int]:
-    """Colour, dashes and shape of a ranker; after the last colour the dashes and shapes change."""
-    return {"colour": number, "dash": number // _COLOURS % _DASHES, "shape": number // _COLOURS}
+    """Color, dashes and shape of a ranker; after the last color the dashes and shapes change."""
+    return {"color": number, "dash": number // _COLORS % _DASHES, "shape": number // _COLORS}

@@ -36,7 +36,7 @@ class KernelStream(ShownAsFacts):
     with hidden anchors p. Documents are uniform in [-1, 1]^features; the grade of a document is the number of
     thresholds below u_t(x), and documents within margin / 2 of a threshold are drawn again. So documents of different
     grades in one query differ by at least ``margin`` along u_t, and every document has norm 1 in that space. With
-    ``angle`` above 0 the comparator turns by so many radians per round, towards another function of norm 1.
+    ``angle`` above 0 the comparator turns by so many radians per round, toward another function of norm 1.
 
     :func:`kernel_stream` makes streams. The same seed gives the same bits, however the stream is read.
 

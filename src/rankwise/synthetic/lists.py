@@ -55,7 +55,7 @@ def make_lists(
 
     .. math:: u = \sum_k c_k a_k + \text{interactions} + \text{quality of its query} + \text{noise},
 
-    cut so that grades are skewed towards 0. Each feature observes one aspect through noise of its own and on a scale of
+    cut so that grades are skewed toward 0. Each feature observes one aspect through noise of its own and on a scale of
     its own, as in real logs: BM25 scores that grow with the rarity of the query's words, log-probabilities below 0,
     counts with many zeros, link counts with heavy tails, page ranks around 1e-3, ages in seconds up to 1e8, and two
     that are constant within a query. So no single feature ranks well, a linear combination of them ranks clearly

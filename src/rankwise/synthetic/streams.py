@@ -269,9 +269,9 @@ def separable_stream(
     """Simulate judged queries that one hidden unit vector ranks perfectly, with a margin.
 
     This is the simulation of the online perceptron for ranking: by default 20 documents per query, 20 features and 5
-    grades, uniform over the documents; normal features around a centre of each grade; a comparator drawn from a normal
+    grades, uniform over the documents; normal features around a center of each grade; a comparator drawn from a normal
     distribution and scaled to length 1. Where the paper leaves a choice open, this package chooses as follows. The
-    centres of the grades lie on the line of the comparator, along which documents are uniform in disjoint bands instead
+    centers of the grades lie on the line of the comparator, along which documents are uniform in disjoint bands instead
     of normal, so that the margin holds in every query and not just on average. Across that line all grades are alike.
     Rows are bounded by a radius.
 

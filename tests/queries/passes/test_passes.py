@@ -106,8 +106,8 @@ def test_moments_of_many_chunks_are_those_of_numpy():
     queries = lists([20] * 50, 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "CHUNK", 70)
-        centre, deviation = center_and_scale(queries, "standard")
-    np.testing.assert_allclose(centre, queries.X.mean(axis=0), rtol=1e-12, atol=1e-15)
+        center, deviation = center_and_scale(queries, "standard")
+    np.testing.assert_allclose(center, queries.X.mean(axis=0), rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(deviation, queries.X.std(axis=0), rtol=1e-12)
 
 

@@ -64,7 +64,7 @@ def test_rows_in_any_order_of_the_queries_give_the_same_trees():
 
 def test_held_out_labels_are_not_seen():
     from rankwise.losses import StochasticNDCG
-    from rankwise.rankers.boosting.catboost import QuantisedRows
+    from rankwise.rankers.boosting.catboost import QuantizedRows
     from rankwise.rankers.boosting.objectives import Derivatives
 
     found = []
@@ -74,7 +74,7 @@ def test_held_out_labels_are_not_seen():
             y = train.y.copy()
             y[:100] = 3 - y[:100]
             train = rw.Queries.from_arrays(train.X, y, group=[10] * 30)
-        rows = QuantisedRows.of([train], small()._catboost_params(), 1)
+        rows = QuantizedRows.of([train], small()._catboost_params(), 1)
         derivatives = Derivatives.of(StochasticNDCG(), joined([train]), 1).without(np.arange(100))
         model = rows.model(derivatives, 1, None, 1)
         for _ in range(7):

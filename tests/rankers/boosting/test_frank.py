@@ -204,7 +204,7 @@ def test_parameters_that_mean_nothing_are_refused_in_a_sentence(wrong):
     st.integers(0, 40),
 )
 def test_a_threshold_separates_its_values_in_both_precisions(a, b, ulps):
-    """Whatever two values, or neighbours so many units in the last place apart."""
+    """Whatever two values, or neighbors so many units in the last place apart."""
     near = a
     for _ in range(ulps):
         near = math.nextafter(near, math.inf)

@@ -272,7 +272,7 @@ def test_lightgbm_stops_by_a_measure_of_the_package():
     assert max(values) == mean_measure(held, scores, rw.measures.parse("AP"))
 
 
-def test_xgboost_minimises_one_minus_the_measure_without_being_told():
+def test_xgboost_minimizes_one_minus_the_measure_without_being_told():
     train, held = queries(60), queries(40, seed=1)
     found: dict[str, dict[str, list[float]]] = {}
     booster = xgboost.train(
@@ -293,7 +293,7 @@ def test_xgboost_minimises_one_minus_the_measure_without_being_told():
     assert min(values) == pytest.approx(expected, abs=1e-5), "XGBoost prints six digits"
 
 
-def test_catboost_maximises_the_measure():
+def test_catboost_maximizes_the_measure():
     train, held = queries(60), queries(40, seed=1)
     pools = [catboost.Pool(one.X, one.y, group_id=one.query_of_row) for one in (train, held)]
     params = {"loss_function": "YetiRank", "iterations": 15, "thread_count": 1, "verbose": False}

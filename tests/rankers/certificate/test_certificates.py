@@ -273,7 +273,7 @@ def test_other_lists_than_those_of_the_fit_are_noticed():
         (RankSVM(alpha=(0.1, 1.0), folds=2), False),
         (RankSVM(folds=2), False),
         (RankSVM(alpha="theory", row_radius=1.0, norm=1.0, scale="none"), None),
-        (SLAMRanker(alpha=0.1), False),  # its centre is a ridge regression on the same lists
+        (SLAMRanker(alpha=0.1), False),  # its center is a ridge regression on the same lists
         (SLAMRanker(alpha=0.1, prior_coef=None), None),
         (TwoStage("AP", first="ridge", alpha=0.1), False),
         (ListNet(solver="lbfgs", alpha=0.1), None),
@@ -281,7 +281,7 @@ def test_other_lists_than_those_of_the_fit_are_noticed():
     ],
     ids=lambda value: " ".join(repr(value).split()),
 )
-def test_a_chosen_lambda_or_centre_makes_the_bound_one_whose_precondition_is_not_met(ranker, applies):
+def test_a_chosen_lambda_or_center_makes_the_bound_one_whose_precondition_is_not_met(ranker, applies):
     (row,) = named(fitted(ranker).certificate(TRAIN, **KNOWN), "Regularized minimization")
     assert row.applies is applies
     if "theory" in repr(ranker):
@@ -415,7 +415,7 @@ def test_the_headline_through_the_training_lists_is_wrong_no_more_often_than_del
     K, repetitions, loss = 50, at_length(2000, 5), SLAM()
     v = loss([0.0, 0.0], [1.0, 0.0])[0]
     samples = coin_lists.draw(repetitions, n, np.full(K, 0.5), seed=n)
-    lengths = [coin_lists.memorised(samples, length) for length in (0.1, 0.5, 2.0)]
+    lengths = [coin_lists.memorized(samples, length) for length in (0.1, 0.5, 2.0)]
     slack = [1 - 2 * samples.signs * np.take_along_axis(w, samples.lists, axis=1) for w in lengths]
     values = np.stack([v * np.maximum(0.0, one) for one in slack])
     taken = values.mean(axis=2).argmin(axis=0)

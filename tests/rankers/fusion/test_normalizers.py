@@ -1,4 +1,4 @@
-"""Every engine's rules for normalising scores within a query, against plain definitions of one list."""
+"""Every engine's rules for normalizing scores within a query, against plain definitions of one list."""
 
 import math
 
@@ -17,7 +17,7 @@ RULED = [(engine, normalizer) for engine, own in RULES.items() for normalizer in
 
 
 def plain(normalizer, engine, column, k=60):
-    """The normalised scores of one column of one query; None stands for a document that was not returned."""
+    """The normalized scores of one column of one query; None stands for a document that was not returned."""
     if engine == "vespa":
         column = [0.0 if x is None else x for x in column]
     here = [x for x in column if x is not None]
@@ -72,7 +72,7 @@ def as_array(values):
 @pytest.mark.parametrize(("engine", "normalizer"), RULED)
 @settings(max_examples=60, deadline=None)
 @given(lists=lists_of_columns)
-def test_columns_are_normalised_within_their_query_by_the_rules_of_the_engine(engine, normalizer, lists):
+def test_columns_are_normalized_within_their_query_by_the_rules_of_the_engine(engine, normalizer, lists):
     X = np.concatenate([as_array(column) for column in lists])[:, None]
     start = np.concatenate([[0], np.cumsum([len(column) for column in lists])])
     expected = np.concatenate([as_array(plain(normalizer, engine, column)) for column in lists])

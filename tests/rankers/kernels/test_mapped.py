@@ -32,15 +32,15 @@ over_maps = pytest.mark.parametrize("name", MAPS)
 
 
 def dual_ridge(kernel, queries, X, alpha, weight):
-    """Kernel ridge regression with one intercept per query, solved in the dual: K is centred within queries."""
+    """Kernel ridge regression with one intercept per query, solved in the dual: K is centered within queries."""
     rows, target = queries.X, 2.0 ** queries.labels() - 1
     owner = queries.query_of_row
     same = (owner[:, None] == owner).astype(float)
     mean = same * weight / (same * weight).sum(axis=1, keepdims=True)
-    centre, root = np.eye(len(rows)) - mean, np.sqrt(weight)
-    K = root[:, None] * (centre @ kernel(rows, rows) @ centre.T) * root
-    dual = root * np.linalg.solve(K + alpha * np.eye(len(rows)), root * (centre @ target))
-    return kernel(X, rows) @ (centre.T @ dual)
+    center, root = np.eye(len(rows)) - mean, np.sqrt(weight)
+    K = root[:, None] * (center @ kernel(rows, rows) @ center.T) * root
+    dual = root * np.linalg.solve(K + alpha * np.eye(len(rows)), root * (center @ target))
+    return kernel(X, rows) @ (center.T @ dual)
 
 
 @pytest.mark.parametrize("balanced", [False, True])

@@ -24,7 +24,7 @@ def targets(queries):
 
 
 def by_hand(queries, alphas):
-    """Every member: least squares on centred rows of scaled features, then scores of deviation 1."""
+    """Every member: least squares on centered rows of scaled features, then scores of deviation 1."""
     plain = sample_weights(queries, balanced=False)
     own = within(queries, queries.X, plain)
     scale = 1 / np.sqrt(np.average(own**2, axis=0, weights=plain))

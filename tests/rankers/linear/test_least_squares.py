@@ -52,7 +52,7 @@ def regression(queries, *targets, weight=None, intercept="query"):
     return Regression(queries, given, row_weight(queries) if weight is None else weight, shift)
 
 
-def centred(queries, values, weight):
+def centered(queries, values, weight):
     """Values minus the weighted mean of their query, query by query."""
     found = np.array(values, dtype=np.float64)
     for number in range(len(queries)):
@@ -63,11 +63,11 @@ def centred(queries, values, weight):
 
 
 def by_hand(queries, target, alpha, weight, intercept="query"):
-    """Least squares on centred rows, sqrt(alpha) I below them."""
+    """Least squares on centered rows, sqrt(alpha) I below them."""
     if intercept == "global":
         one = Queries.from_arrays(queries.X, queries.y, group=[queries.n_documents])
         return by_hand(one, target, alpha, weight)
-    X, g = centred(queries, queries.X, weight), centred(queries, target, weight)
+    X, g = centered(queries, queries.X, weight), centered(queries, target, weight)
     root = np.sqrt(weight)[:, None]
     above = np.vstack([root * X, np.sqrt(alpha) * np.eye(queries.n_features)])
     return np.linalg.lstsq(above, np.append(root[:, 0] * g, np.zeros(queries.n_features)), rcond=None)[0]
@@ -114,7 +114,7 @@ def test_moments_are_sums_of_products_of_centered_rows(features, weighted, dtype
     weight = of_rows(queries, row_weight(queries))
     rng = np.random.default_rng(1)
     targets = rng.normal(size=(3, queries.n_documents))
-    z = centred(queries, np.column_stack([queries.X.astype(np.float64), *targets]), weight)
+    z = centered(queries, np.column_stack([queries.X.astype(np.float64), *targets]), weight)
     found = Moments.of(regression(queries, *targets))
     np.testing.assert_allclose(found.sums[1:, 1:], (z * weight[:, None]).T @ z, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(found.sums, found.sums.T)
@@ -177,7 +177,7 @@ def test_r10_rows_and_moments_give_the_same_weights(documents, features, weighte
     assert rows.deviation(coef) == pytest.approx(moments.deviation(coef), rel=1e-10)
 
 
-def test_r10_the_shorter_side_is_factorised():
+def test_r10_the_shorter_side_is_factorized():
     assert problem_kind([Queries.from_arrays(np.zeros((5, 5)), np.zeros(5), group=[5])]) is Moments
     assert problem_kind([Queries.from_arrays(np.zeros((5, 6)), np.zeros(5), group=[5])]) is WeightedRows
 
@@ -239,11 +239,11 @@ def test_scattered_rows_and_lists_of_weight_zero_change_no_bit(block, intercept,
     monkeypatch.setattr(least_squares, "_MOST", block)
     queries = lists(2)
     moments = Moments.of(regression(queries, intercept=intercept))
-    factor, centre = scale_factors(queries, "auto")
+    factor, center = scale_factors(queries, "auto")
     other, order = scattered(queries)
     assert (other.y == queries.y[order]).all()
     np.testing.assert_array_equal(Moments.of(regression(other, intercept=intercept)).sums, moments.sums)
-    np.testing.assert_array_equal(scale_factors(other, "auto"), (factor, centre))
+    np.testing.assert_array_equal(scale_factors(other, "auto"), (factor, center))
     weight = np.ones(20)
     weight[[0, 7, 19]] = 0
     some, without = queries.with_weight(weight), queries[weight > 0]
@@ -274,7 +274,7 @@ def test_directions_without_variation_get_no_weight(problem):
     found = problem.of(regression(queries)).ridge(np.ones(5)).weights([0.0])[0]
     ones = np.ones(60)
     # of all solutions the shortest
-    expected = np.linalg.lstsq(centred(queries, X, ones), centred(queries, y, ones), rcond=1e-9)[0]
+    expected = np.linalg.lstsq(centered(queries, X, ones), centered(queries, y, ones), rcond=1e-9)[0]
     np.testing.assert_allclose(found, expected, atol=1e-10)
     assert abs(found[3]) < 1e-12
 
@@ -287,7 +287,7 @@ def test_the_scale_is_the_pooled_deviation_within_queries_and_zero_for_constants
     wider = Queries(X, queries.y, queries.start, weight=queries.weight)
     weight = of_rows(wider, row_weight(wider))
     found = within_query_scale(Moments.of(regression(wider)))
-    own = centred(wider, X.astype(np.float64), weight)
+    own = centered(wider, X.astype(np.float64), weight)
     expected = 1 / np.sqrt(np.average(own**2, axis=0, weights=weight)[:4])
     np.testing.assert_allclose(found[:4], expected, rtol=1e-9)
     assert found[4] == 0
@@ -312,10 +312,10 @@ def test_features_of_any_size_have_finite_moments(size):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_factors_are_one_over_the_standard_deviation(dtype):
     queries = lists(6, dtype=dtype)
-    factor, centre = scale_factors(queries, "auto")
+    factor, center = scale_factors(queries, "auto")
     known = StandardScaler().fit(queries.X.astype(np.float64))
     np.testing.assert_allclose(factor, 1 / known.scale_, rtol=1e-12)
-    np.testing.assert_allclose(centre, known.mean_, rtol=1e-10)
+    np.testing.assert_allclose(center, known.mean_, rtol=1e-10)
 
 
 def test_features_within_one_scaled_ones_and_none_are_left_alone():

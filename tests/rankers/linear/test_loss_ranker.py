@@ -13,7 +13,7 @@ import rankwise as rw
 from rankwise import LossRanker, losses
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import registered
-from tests.rankers.linear.test_regularised import risk, small, terms
+from tests.rankers.linear.test_regularized import risk, small, terms
 from tests.solvers.batch.test_bundle import least_by_slacks
 
 TIGHT = {"scale": "none", "tolerance": 1e-6, "max_calls": 5000}
@@ -29,8 +29,8 @@ def test_no_weights_that_another_solver_finds_are_below_what_the_gap_allows(loss
     model = LossRanker(loss, alpha=0.05, penalty=penalty, **TIGHT).fit(queries)
 
     def objective(w):
-        penalised = 0.025 * w @ w if penalty == "l2" else 0.05 * np.abs(w).sum()
-        return penalised + risk(model, queries, w)
+        penalized = 0.025 * w @ w if penalty == "l2" else 0.05 * np.abs(w).sum()
+        return penalized + risk(model, queries, w)
 
     assert objective(model.coef_) == pytest.approx(model.objective_, rel=1e-9)
     assert 0 <= model.gap_ <= 1e-5 * (1 + model.objective_)
@@ -53,7 +53,7 @@ def test_the_l1_objective_is_the_least_of_a_linear_programme(preset, alpha, prio
 
 
 def least_with_l1(found, alpha, d):
-    """min over z of alpha norm1(z) + sum over terms of max over planes (b + a'z), as one linear programme."""
+    """min over z of alpha norm1(z) + sum over terms of max over planes (b + a'z), as one linear program."""
     count = len(found)
     rows, limits = [], []
     for number, (offset, slope) in enumerate(found):
@@ -85,7 +85,7 @@ def test_a_large_l1_penalty_stays_at_the_prior_and_a_smaller_one_moves_few_weigh
         (rw.SLAMRanker("nDCG@3", prior_coef=None), losses.SLAM(weights="ndcg_tight_sym", k=3)),
         (rw.MaxPairRanker(prior_coef=None), losses.MaxPair()),
         (rw.SVMMap(), losses.SVMMapHinge()),
-        (rw.StructuredNDCG("nDCG@2", prior_coef=None), losses.NDCGHinge(k=2, normalised=True)),
+        (rw.StructuredNDCG("nDCG@2", prior_coef=None), losses.NDCGHinge(k=2, normalized=True)),
     ],
     ids=lambda one: repr(one),
 )

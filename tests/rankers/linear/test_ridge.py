@@ -1,4 +1,4 @@
-"""RidgeRanker: against scikit-learn on centred rows, choices of alpha against plain loops, uses of validation."""
+"""RidgeRanker: against scikit-learn on centered rows, choices of alpha against plain loops, uses of validation."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def within(queries, values, weight):
 
 
 def reference(queries, alpha, balanced=True, target="gains", scaled=True):
-    """scikit-learn on rows that are centred within queries, features of variance 1, and weights for raw ones."""
+    """scikit-learn on rows that are centered within queries, features of variance 1, and weights for raw ones."""
     wanted = 2.0**queries.y - 1 if target == "gains" else queries.y
     weight = sample_weights(queries, balanced)
     X = within(queries, queries.X, weight)
@@ -366,7 +366,7 @@ def test_float32_and_shuffled_rows_give_the_same_weights():
 
 @pytest.mark.parametrize("spread", [1e-2, 1e3])
 def test_features_of_wildly_different_scales_rank_as_if_scaled_by_hand(spread):
-    """From 1e-3 to 1e8 in one set, far from 0 as well: raw weights that rank as those on standardised features do."""
+    """From 1e-3 to 1e8 in one set, far from 0 as well: raw weights that rank as those on standardized features do."""
     queries = lists(10, spread=spread)
     shifted = Queries.from_arrays(queries.X + 3 * queries.X.std(axis=0), queries.y, group=queries.sizes)
     by_hand = StandardScaler().fit(shifted.X)

@@ -40,7 +40,7 @@ def test_the_compiled_scores_are_those_of_the_definition(widths, dtype):
     X = (rng.normal(size=(30, widths[0])) * 5 + 2).astype(dtype)
     network = Network(rng.normal(size=widths[0]), rng.uniform(0.5, 3, widths[0]), widths, drawn(widths))
     np.testing.assert_allclose(network.predict(X), plain_scores(network, X), rtol=1e-12, atol=1e-13)
-    in_batches, _ = Layers(widths).scores(network.theta, network.standardised(X))
+    in_batches, _ = Layers(widths).scores(network.theta, network.standardized(X))
     np.testing.assert_allclose(in_batches, network.predict(X), rtol=1e-4, atol=1e-5)
 
 
@@ -78,12 +78,12 @@ def test_all_weights_are_named_once_and_biases_do_not_decay():
 
 def test_adamw_takes_the_steps_of_the_papers():
     theta, decay = np.array([1.0, -2.0], dtype=np.float32), np.array([0.5, 0.0], dtype=np.float32)
-    optimiser, m, v, plain = AdamW(0.1, decay), np.zeros(2), np.zeros(2), theta.astype(np.float64)
+    optimizer, m, v, plain = AdamW(0.1, decay), np.zeros(2), np.zeros(2), theta.astype(np.float64)
     for t in range(1, 6):
         g = np.array([0.3 * t, -1.0 / t])
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
         plain = plain - 0.1 * (m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8) + decay * plain)
-        optimiser.step(theta, g.astype(np.float32))
+        optimizer.step(theta, g.astype(np.float32))
     np.testing.assert_allclose(theta, plain, rtol=1e-5)
 
 
@@ -101,7 +101,7 @@ def test_features_that_do_not_vary_have_no_weight_and_never_get_one():
     np.testing.assert_array_equal(network.predict(other), network.predict(X))
 
 
-def test_the_standardisation_is_that_of_the_queries_that_count():
+def test_the_standardization_is_that_of_the_queries_that_count():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)) * [1, 100, 1e-3] + 7
     queries = Queries.from_arrays(X, rng.integers(0, 3, 40), group=[10] * 4, weight=[1, 0, 2, 1])

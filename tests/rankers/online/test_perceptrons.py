@@ -267,8 +267,8 @@ def test_the_step_of_gradient_descent_comes_from_the_ball_and_the_lists():
     model = OnlineRanker(eta="theory", max_norm=5.0, epochs=2).fit(stream)
     radius = 0.0
     for one in stream:
-        centred = one.X - one.X.mean(axis=0)
-        radius = max(radius, min(np.linalg.norm(one.X, axis=1).max(), np.linalg.norm(centred, axis=1).max()))
+        centered = one.X - one.X.mean(axis=0)
+        radius = max(radius, min(np.linalg.norm(one.X, axis=1).max(), np.linalg.norm(centered, axis=1).max()))
     eta = 5.0 / (2.0 * radius * math.sqrt(80))
     assert model.ledger_.config.eta == pytest.approx(eta, rel=1e-12)
     assert model.ledger_.config.step == "constant"

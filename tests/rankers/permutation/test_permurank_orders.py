@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rankwise._kernels.orders import best_unsorted, hinge_over_pairs, largest_hinge, order_features, worst_sorted
 from rankwise.measures._base import parse
 from rankwise.rankers.permutation.list_orders import position_edges
-from rankwise.rankers.permutation.permurank import minimised
+from rankwise.rankers.permutation.permurank import minimized
 from rankwise.solvers.batch.working_sets import WorkingSets
 from tests.oracles import permurank as oracle
 from tests.strategies import few, judged_lists, tied_scores
@@ -98,12 +98,12 @@ def test_the_features_of_an_order_are_its_score_under_each_of_them(by_class, dty
     y = np.array([1.0, 0, 0, 1, 0, 1, 0, 0, 0])
     start = np.array([0, 4, 9])
     rows = rng.permutation(9) if scattered else np.arange(9)
-    centre, factor = rng.normal(size=3), rng.uniform(1, 2, 3)
+    center, factor = rng.normal(size=3), rng.uniform(1, 2, 3)
     orders = np.concatenate([rng.permutation(4), rng.permutation(5)])
     y[rows[[0, 1]]], y[rows[[4, 5]]] = (0, 1), (0, 1)  # both kinds in both lists
     found = np.empty((2, 3))
     given_rows = rows if scattered else np.empty(0, dtype=np.int64)
-    order_features(X, np.arange(2), start, given_rows, y, orders, by_class, centre, factor, found)
+    order_features(X, np.arange(2), start, given_rows, y, orders, by_class, center, factor, found)
     for number in range(2):
         own = rows[start[number] : start[number + 1]]
         order = orders[start[number] : start[number + 1]]
@@ -155,7 +155,7 @@ def random_sets(rng, largest):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_round_reaches_the_minimum_of_a_quadratic_programme(largest, alpha, seed):
     sets, plain = random_sets(np.random.default_rng(seed), largest)
-    found = minimised(sets, alpha, np.zeros(3), tolerance=1e-9, n_jobs=1)
+    found = minimized(sets, alpha, np.zeros(3), tolerance=1e-9, n_jobs=1)
     w, objective, loss, gap = found.w, found.objective, found.value, found.gap
     expected_w, least = oracle.minimum(plain, alpha, largest)
     assert objective == pytest.approx(least, rel=1e-6)

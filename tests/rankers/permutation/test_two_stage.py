@@ -106,7 +106,7 @@ def test_the_minimum_is_that_of_a_quadratic_programme_over_all_rankings(weighted
         bounds += list(1 - worth)
         owner += [len(costs) - 1] * len(orders)
     given = (np.array(rows), np.array(bounds), np.array(owner), np.array(costs), alpha)
-    expected, least = oracle.programme(*given, centre=model.length_ * first)
+    expected, least = oracle.programme(*given, center=model.length_ * first)
     assert model.path_["objective"][0] == pytest.approx(least, rel=1e-6)
     np.testing.assert_allclose(model.coef_, expected, atol=1e-3 * (1 + np.abs(expected).max()))
 
@@ -116,8 +116,8 @@ def test_the_minimum_is_that_of_a_quadratic_programme_over_all_rankings(weighted
     [
         ("AP", SVMMapHinge(rel=1)),
         ("AP(rel=2)", SVMMapHinge(rel=2)),
-        ("nDCG", NDCGHinge(normalised=True)),
-        ("nDCG(dcg='log2')@2", NDCGHinge(k=2, gain="linear", normalised=True)),
+        ("nDCG", NDCGHinge(normalized=True)),
+        ("nDCG(dcg='log2')@2", NDCGHinge(k=2, gain="linear", normalized=True)),
     ],
 )
 def test_the_loss_is_the_mean_bound_and_above_what_the_measure_misses(measure, loss):
@@ -134,7 +134,7 @@ def test_the_length_of_the_first_weights_makes_the_bound_smallest_along_them(mea
     queries = lists(6)
     first = np.array([1.0, 0.2, -0.4])
     model = TwoStage(measure, first=first, alpha=1.0).fit(queries)
-    loss = SVMMapHinge(rel=1) if measure == "AP" else NDCGHinge(k=3, normalised=True)
+    loss = SVMMapHinge(rel=1) if measure == "AP" else NDCGHinge(k=3, normalized=True)
     reached = mean_bound(loss, queries, model.length_ * first)
     along = [mean_bound(loss, queries, length * first) for length in model.length_ * np.geomspace(1e-3, 1e3, 61)]
     assert reached <= min(along) + 1e-6

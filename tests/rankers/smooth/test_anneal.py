@@ -38,11 +38,11 @@ def lists(seed=0, count=8, features=3, dtype=np.float64, weighted=False):
     return Queries.from_arrays(X, y, group=sizes, weight=rng.uniform(0.5, 2, count) if weighted else None)
 
 
-def annealing(loss, queries, *, alpha, centre=None, factor=None, **options):
+def annealing(loss, queries, *, alpha, center=None, factor=None, **options):
     return Annealing(
         lists=LossOverLists.of(loss, queries),
         factor=np.ones(queries.n_features) if factor is None else factor,
-        centre=np.zeros(queries.n_features) if centre is None else centre,
+        center=np.zeros(queries.n_features) if center is None else center,
         alpha=alpha,
         **options,
     )
@@ -53,7 +53,7 @@ def annealing(loss, queries, *, alpha, centre=None, factor=None, **options):
 
 @over_all_laws
 @given(seed=st.integers(0, 500), c=st.floats(0.05, 20), alpha=st.floats(1e-3, 10), sigma=st.floats(0.05, 20))
-def test_strength_and_width_are_one_parameter_where_the_centre_is_zero(loss, power, seed, c, alpha, sigma):
+def test_strength_and_width_are_one_parameter_where_the_center_is_zero(loss, power, seed, c, alpha, sigma):
     """J_(lambda, sigma)(c^p w) = J_(lambda c^2p, sigma/c)(w): p = 1/2 for squared units of scores, 1 for plain ones.
 
     In these words: w*_(lambda, sigma) = c^p w*_(lambda c^2p, sigma / c).
@@ -67,7 +67,7 @@ def test_strength_and_width_are_one_parameter_where_the_centre_is_zero(loss, pow
 
 @over_all_laws
 @pytest.mark.parametrize("c", [0.25, 4.0])
-def test_the_minimisers_that_are_found_obey_the_law(loss, power, c):
+def test_the_minimizers_that_are_found_obey_the_law(loss, power, c):
     """Powers of 2 (of 4 under the root) scale without rounding: the two descents take the same way."""
     queries, start = lists(3, count=12), np.array([1.0, -0.5, 0.25])
     options = {"solver": "lbfgs", "steps": 200, "tolerance": 1e-9}
@@ -124,9 +124,9 @@ def test_with_ties_the_limit_is_the_expectation_over_their_orders(loss, measure,
     assert found == pytest.approx(float(np.sum(1 - values)), abs=1e-9)
 
 
-def test_as_sigma_goes_to_infinity_only_the_regulariser_is_left():
-    queries, centre = lists(1), np.array([1.0, 2.0, -1.0])
-    task = annealing(SmoothNDCG(), queries, alpha=0.5, centre=centre, solver="lbfgs", tolerance=1e-10)
+def test_as_sigma_goes_to_infinity_only_the_regularizer_is_left():
+    queries, center = lists(1), np.array([1.0, 2.0, -1.0])
+    task = annealing(SmoothNDCG(), queries, alpha=0.5, center=center, solver="lbfgs", tolerance=1e-10)
     flat = 0.0
     for one in queries:
         if np.ptp(one.y) > 0:
@@ -134,10 +134,10 @@ def test_as_sigma_goes_to_infinity_only_the_regulariser_is_left():
             flat += 1 - gain.mean() * discount.sum() / (np.sort(gain)[::-1] @ discount)
     for w in np.random.default_rng(2).normal(size=(5, 3)):
         value, slope = task.objective(1e12)(w)
-        assert value == pytest.approx(0.5 * np.sum((w - centre) ** 2) + flat, rel=1e-9)
-        np.testing.assert_allclose(slope, w - centre, atol=1e-9)
+        assert value == pytest.approx(0.5 * np.sum((w - center) ** 2) + flat, rel=1e-9)
+        np.testing.assert_allclose(slope, w - center, atol=1e-9)
     (stage,) = task.run(np.zeros(3) + 0.1, [1e12])  # wherever it starts, it ends at w0
-    np.testing.assert_allclose(stage.w, centre, atol=1e-6)
+    np.testing.assert_allclose(stage.w, center, atol=1e-6)
 
 
 @given(seed=st.integers(0, 500), sigma=st.floats(0.02, 5))
@@ -195,14 +195,14 @@ def test_at_zero_weights_the_loss_has_no_direction(loss):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(seed=st.integers(0, 200), sigma=st.floats(0.2, 5), scatter=st.booleans(), weighted=st.booleans())
 def test_the_gradient_of_the_whole_objective_is_that_of_differences(loss, dtype, seed, sigma, scatter, weighted):
-    """float32 X, scattered rows, weights of lists, factors of features, and the regulariser, all at once."""
+    """float32 X, scattered rows, weights of lists, factors of features, and the regularizer, all at once."""
     rng = np.random.default_rng(seed)
     queries = lists(seed, count=4, dtype=dtype, weighted=weighted)
     if scatter:
         order = rng.permutation(queries.n_documents)
         queries = Queries(queries.X[order], queries.y[order], queries.start, np.argsort(order), weight=queries.weight)
-    factor, centre, w = rng.uniform(0.3, 3, 3), rng.normal(size=3), rng.normal(size=3)
-    task = annealing(loss, queries, alpha=0.3, centre=centre, factor=factor)
+    factor, center, w = rng.uniform(0.3, 3, 3), rng.normal(size=3), rng.normal(size=3)
+    task = annealing(loss, queries, alpha=0.3, center=center, factor=factor)
     objective, step = task.objective(sigma), 1e-6
     value, slope = objective(w)
     for j, unit in enumerate(np.eye(3)):
@@ -217,20 +217,20 @@ def test_the_gradient_of_the_whole_objective_is_that_of_differences(loss, dtype,
 
 
 def test_stages_follow_one_another_and_each_is_no_worse_than_its_start():
-    queries, centre = lists(5, count=15), np.array([0.5, -0.5, 0.2])
-    task = annealing(SmoothNDCG(k=3), queries, alpha=0.1, centre=centre, factor=np.array([1.0, 2.0, 0.5]))
+    queries, center = lists(5, count=15), np.array([0.5, -0.5, 0.2])
+    task = annealing(SmoothNDCG(k=3), queries, alpha=0.1, center=center, factor=np.array([1.0, 2.0, 0.5]))
     heard = []
-    stages = task.run(centre, [4.0, 1.0, 0.25], heard.append)
+    stages = task.run(center, [4.0, 1.0, 0.25], heard.append)
     assert heard == stages
     assert [stage.sigma for stage in stages] == [4.0, 1.0, 0.25]
-    before = centre
+    before = center
     for stage in stages:
         objective = task.objective(stage.sigma)
         assert stage.objective == objective(stage.w)[0] <= objective(before)[0]
         loss, _ = at_sigma(task.lists, stage.sigma)(stage.w * task.factor)
         assert stage.loss == pytest.approx(loss, rel=1e-12)
         before = stage.w
-    assert stages[-1].objective < task.objective(0.25)(centre)[0]
+    assert stages[-1].objective < task.objective(0.25)(center)[0]
 
 
 def test_another_width_prepares_nothing_anew():

@@ -1,4 +1,4 @@
-"""SmoothRank from the committee: what it minimises, what held-out queries must confirm, and what stands otherwise."""
+"""SmoothRank from the committee: what it minimizes, what held-out queries must confirm, and what stands otherwise."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def crooked(seed=0, count=60):
     return Queries.from_arrays(X.reshape(-1, 3), y.ravel(), group=[10] * count)
 
 
-# ------------------------------------------------------------------------------------------- what it minimises
+# ------------------------------------------------------------------------------------------- what it minimizes
 
 
 @pytest.mark.parametrize("measure", ["nDCG@5", "DCG@5", "AP"])
@@ -192,7 +192,7 @@ def test_a_validation_set_is_learned_from_or_kept_for_choosing():
     assert kept.path_["nDCG@10"][1:].max() == pytest.approx(kept.score(other), rel=1e-12)
 
 
-def test_a_certificate_names_the_smoothed_loss_if_it_was_minimised_and_no_loss_if_the_start_stands():
+def test_a_certificate_names_the_smoothed_loss_if_it_was_minimized_and_no_loss_if_the_start_stands():
     refined = SmoothRank("nDCG@10").fit(crooked(7))
     objective = refined._training_objective()
     assert objective.loss.sigma == REFINEMENT_SIGMAS[-1]

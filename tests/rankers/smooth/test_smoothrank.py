@@ -71,7 +71,7 @@ def test_every_stage_is_a_descent_of_the_objective_that_the_docstring_states(mea
              for q, size in enumerate(queries.sizes)]
         )  # fmt: skip
     task = Annealing(
-        lists=LossOverLists.of(loss, queries, weight), factor=factor, centre=model.start_ / factor, alpha=0.3
+        lists=LossOverLists.of(loss, queries, weight), factor=factor, center=model.start_ / factor, alpha=0.3
     )
     before = model.start_
     for stage, coef in zip(model.history_, model.history_.coefs, strict=True):
@@ -281,7 +281,7 @@ def test_signs_hold_and_the_slope_shows_that_no_allowed_direction_helps(by_name)
     assert free.coef_[0] > 0 > free.coef_[3]
     assert model.coef_[0] <= 0 <= model.coef_[3]
     lists_of = LossOverLists.of(smoothed(model._measure(), "sigmoid"), queries)
-    task = Annealing(lists=lists_of, factor=np.ones(4), centre=model.start_, alpha=0.5)
+    task = Annealing(lists=lists_of, factor=np.ones(4), center=model.start_, alpha=0.5)
     _, slope = task.objective(2.0)(model.coef_)
     outward = np.array([-1, 0, 0, 1])
     for j in range(4):

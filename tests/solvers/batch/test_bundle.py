@@ -16,7 +16,7 @@ from rankwise.errors import RankwiseError
 from rankwise.losses import SLAM, MaxPair, PairHinge, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.solvers.batch import bundle as bundle_module
-from rankwise.solvers.batch.bundle import Bundle, maximise_on_simplex, shortfall
+from rankwise.solvers.batch.bundle import Bundle, maximize_on_simplex, shortfall
 from tests.oracles.losses import slam_v
 from tests.oracles.losses_structured import average_precision, pair_margin
 from tests.strategies import few
@@ -99,7 +99,7 @@ def least_by_slacks(terms, lambda_, d):
 
 
 def least_in_ball(terms, radius, d):
-    """min sum of slacks with norm1(w) <= radius, w = p - m: one linear programme."""
+    """min sum of slacks with norm1(w) <= radius, w = p - m: one linear program."""
     n = len(terms)
     rows = np.vstack([np.hstack([a, -a, -np.tile(np.eye(n)[t], (len(a), 1))]) for t, (_, a) in enumerate(terms)])
     rows = np.vstack([rows, np.append(np.ones(2 * d), np.zeros(n))])
@@ -223,7 +223,7 @@ def test_history_closes_in_from_both_sides():
     np.testing.assert_array_equal(history["call"], np.arange(1, found.n_calls + 1))
 
 
-# ------------------------------------------------------------------------------- kept planes, few planes, other centres
+# ------------------------------------------------------------------------------- kept planes, few planes, other centers
 
 
 def test_a_path_of_lambdas_with_kept_planes_ends_where_cold_starts_do_and_asks_less():
@@ -432,7 +432,7 @@ def test_the_master_is_solved_on_the_simplex(n, d, scale, seed):
     rng = np.random.default_rng(seed)
     A, q = rng.integers(-2, 3, size=(n, d)).astype(float), rng.integers(-3, 4, size=n).astype(float)
     P = A @ A.T * scale
-    alpha = maximise_on_simplex(P, q)
+    alpha = maximize_on_simplex(P, q)
     assert (alpha >= 0).all()
     assert alpha.sum() == pytest.approx(1, abs=1e-12)
     sizes = [size for size in (np.abs(P).max(), np.ptp(q)) if size > 0]
@@ -452,8 +452,8 @@ def test_without_piqp_the_maximum_is_the_same(n, d, scale, seed):
     P = A @ A.T * scale
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "piqp", None)
-        alpha = maximise_on_simplex(P, q)
-    right = maximise_on_simplex(P, q)
+        alpha = maximize_on_simplex(P, q)
+    right = maximize_on_simplex(P, q)
     allowed = shortfall(P, q, alpha) + shortfall(P, q, right)
     assert allowed <= 1e-7 * min(np.abs(P).max(), np.ptp(q))
     values = [q @ one - one @ P @ one / 2 for one in (alpha, right)]
@@ -474,12 +474,12 @@ def test_without_piqp_a_ranker_reaches_the_same_objective(monkeypatch):
 def test_another_solver_helps_out_when_the_first_fails(monkeypatch, fault):
     rng = np.random.default_rng(0)
     A, q = rng.normal(size=(8, 3)), rng.normal(size=8)
-    right = maximise_on_simplex(A @ A.T, q)
+    right = maximize_on_simplex(A @ A.T, q)
     corner = np.eye(8)[int(np.argmin(q))]
     monkeypatch.setattr(bundle_module, "_by_piqp", lambda P, q: q * np.nan if fault == "nothing" else corner)
-    np.testing.assert_allclose(A.T @ maximise_on_simplex(A @ A.T, q), A.T @ right, atol=1e-3)
+    np.testing.assert_allclose(A.T @ maximize_on_simplex(A @ A.T, q), A.T @ right, atol=1e-3)
 
 
 def test_a_master_beyond_the_range_of_numbers_is_refused():
     with pytest.raises(RankwiseError, match="not finite"):
-        maximise_on_simplex(np.diag([np.inf, 1.0]), np.zeros(2))
+        maximize_on_simplex(np.diag([np.inf, 1.0]), np.zeros(2))

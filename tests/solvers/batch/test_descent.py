@@ -18,13 +18,13 @@ def quadratic(seed, size=6, condition=100.0):
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.normal(size=(size, size)))[0]
     A = basis * np.geomspace(1, condition, size) @ basis.T
-    centre = rng.normal(size=size)
+    center = rng.normal(size=size)
 
     def function(w):
-        slope = A @ (w - centre)
-        return 3.0 + float(slope @ (w - centre)) / 2, slope
+        slope = A @ (w - center)
+        return 3.0 + float(slope @ (w - center)) / 2, slope
 
-    return function, centre
+    return function, center
 
 
 def kinked(w):
@@ -40,10 +40,10 @@ def rastrigin(w):
 @over_both_solvers
 @pytest.mark.parametrize("seed", range(5))
 def test_quadratics_are_solved_as_by_scipy_and_by_algebra(solver, seed):
-    function, centre = quadratic(seed)
+    function, center = quadratic(seed)
     found = descend(function, np.zeros(6), solver=solver, steps=500, tolerance=1e-12)
     reference = minimize(function, np.zeros(6), jac=True, method="BFGS", options={"gtol": 1e-10})
-    np.testing.assert_allclose(found.w, centre, atol=1e-5)
+    np.testing.assert_allclose(found.w, center, atol=1e-5)
     np.testing.assert_allclose(found.w, reference.x, atol=1e-5)
     assert found.value == pytest.approx(3.0, abs=1e-9)
 
@@ -90,8 +90,8 @@ def test_a_wrong_gradient_leaves_the_start(solver):
 
 @over_both_solvers
 def test_it_stops_where_the_slope_is_below_the_tolerance_times_the_size_of_the_value(solver):
-    function, centre = quadratic(1)
-    at_once = descend(function, centre, solver=solver)
+    function, center = quadratic(1)
+    at_once = descend(function, center, solver=solver)
     assert (at_once.steps, at_once.evaluations) == (0, 1)
     found = descend(function, np.zeros(6), solver=solver, steps=10_000, tolerance=1e-3)
     slope = np.abs(function(found.w)[1]).max()
@@ -102,16 +102,16 @@ def test_it_stops_where_the_slope_is_below_the_tolerance_times_the_size_of_the_v
 @over_both_solvers
 def test_it_stops_after_three_steps_that_hardly_help(solver):
     """Half a unit above a minimum of 1000, in a steep narrow valley: there is still a slope, but little to gain."""
-    function, centre = quadratic(2, condition=1e4)
+    function, center = quadratic(2, condition=1e4)
     away = np.random.default_rng(0).normal(size=6)
-    away *= np.sqrt(0.5 / (1e6 * (function(centre + away)[0] - 3)))
+    away *= np.sqrt(0.5 / (1e6 * (function(center + away)[0] - 3)))
 
     def steep(w):
         value, slope = function(w)
         return 1000 + 1e6 * (value - 3), 1e6 * slope
 
-    hasty = descend(steep, centre + away, solver=solver, tolerance=1e-3)
-    patient = descend(steep, centre + away, solver=solver, tolerance=1e-12)
+    hasty = descend(steep, center + away, solver=solver, tolerance=1e-3)
+    patient = descend(steep, center + away, solver=solver, tolerance=1e-12)
     assert hasty.steps == 3
     assert np.abs(steep(hasty.w)[1]).max() > 1e-3 * 1001, "not for want of a slope"
     assert patient.steps > 3
@@ -126,9 +126,9 @@ def test_it_takes_no_more_steps_than_allowed(solver, steps):
 
 
 def test_bounds_hold_and_the_minimum_within_them_has_a_projected_slope_of_zero():
-    function, centre = quadratic(4)
-    bounds = [(0.0, None) if c < 0 else (None, 0.0) for c in centre[:3]] + [(None, None)] * 3  # against the minimum
-    found = descend(function, centre, solver="lbfgs", steps=500, tolerance=1e-10, bounds=bounds)
+    function, center = quadratic(4)
+    bounds = [(0.0, None) if c < 0 else (None, 0.0) for c in center[:3]] + [(None, None)] * 3  # against the minimum
+    found = descend(function, center, solver="lbfgs", steps=500, tolerance=1e-10, bounds=bounds)
     slope = function(found.w)[1]
     for j, (low, high) in enumerate(bounds):
         if low is not None:

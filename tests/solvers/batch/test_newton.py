@@ -28,8 +28,8 @@ def quadratic(seed, size=8, condition=1e4):
     """3 + (w - c)' A (w - c) / 2 with eigenvalues from 1 to ``condition``, and c."""
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.normal(size=(size, size)))[0]
-    A, centre = basis * np.geomspace(1, condition, size) @ basis.T, rng.normal(size=size)
-    return lambda w: At(3 + (w - centre) @ A @ (w - centre) / 2, A @ (w - centre), A), centre
+    A, center = basis * np.geomspace(1, condition, size) @ basis.T, rng.normal(size=size)
+    return lambda w: At(3 + (w - center) @ A @ (w - center) / 2, A @ (w - center), A), center
 
 
 def logistic(seed, alpha, size=6, rows=40, spread=3.0):
@@ -63,9 +63,9 @@ def by_scipy(function, size, method="BFGS", **options):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_quadratics_are_solved_in_a_few_steps(seed):
-    function, centre = quadratic(seed)
+    function, center = quadratic(seed)
     found = newton(function, np.zeros(8), tolerance=1e-12)
-    np.testing.assert_allclose(found.w, centre, atol=1e-8)
+    np.testing.assert_allclose(found.w, center, atol=1e-8)
     assert found.converged
     assert found.steps <= 8
 
@@ -168,8 +168,8 @@ def test_it_takes_no_more_steps_than_allowed_and_says_that_it_has_not_arrived():
 
 
 def test_a_start_at_the_minimum_stays_there():
-    function, centre = quadratic(8)
-    found = newton(function, centre)
+    function, center = quadratic(8)
+    found = newton(function, center)
     assert (found.steps, found.products, found.converged) == (0, 0, True)
 
 

@@ -35,7 +35,7 @@ def lessons(seed, lead, n=25):
 def best_bound_by_bisection(Z, c, directions=1000):
     """The x at which min over u of F(u) + sqrt(c x) norm(u) is x.
 
-    By duality that minimum is max sum(alpha) with 0 <= alpha <= 1 and norm(Z'alpha) <= sqrt(c x): a linear programme
+    By duality that minimum is max sum(alpha) with 0 <= alpha <= 1 and norm(Z'alpha) <= sqrt(c x): a linear program
     once the disc is a polygon, of so many sides that it is 5e-6 too large.
     """
     angle = 2 * np.pi * np.arange(directions) / directions

@@ -154,7 +154,7 @@ def radius(X):
     return min(np.linalg.norm(X, axis=1).max(), np.linalg.norm(X - X.mean(axis=0), axis=1).max())
 
 
-def test_units_of_features_do_not_matter_to_standardised_rounds():
+def test_units_of_features_do_not_matter_to_standardized_rounds():
     """Powers of two change no bit but the exponent."""
     queries = lists(seed=5)
     units = np.array([2.0**-20, 1, 8, 2.0**30])

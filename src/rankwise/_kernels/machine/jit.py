@@ -27,7 +27,7 @@ from rankwise._kernels.machine import compile_log, pack
 from rankwise._kernels.machine import compile_progress as compile_progress  # it listens to compile_log
 from rankwise._kernels.machine.cache import KernelCache, cache_folder
 from rankwise._kernels.machine.keys import KernelDigest, kernel_digest, type_text
-from rankwise._kernels.machine.level import optimise_for_the_level
+from rankwise._kernels.machine.level import optimize_for_the_level
 
 _decorating = threading.Lock()
 
@@ -181,7 +181,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         dispatcher = numba.njit(**given)(plain)
         if hasattr(dispatcher, "_cache"):  # not where NUMBA_DISABLE_JIT leaves it a plain function
             dispatcher._cache = KernelLoader(plain, given, "Python")
-            optimise_for_the_level(dispatcher._compiler)
+            optimize_for_the_level(dispatcher._compiler)
         return dispatcher
 
     return decorate if function is None else decorate(function)
@@ -273,7 +273,7 @@ def typed_function(function: Any, signature: Any) -> Any:
     """
     made: Any = TypedCFunc(function.py_func, sigutils.normalize_signature(signature), locals={}, options=dict(_OPTIONS))
     made._cache = KernelLoader(function.py_func, _OPTIONS, "C")  # numba.cfunc compiles before a cache can be put there
-    optimise_for_the_level(made._compiler)
+    optimize_for_the_level(made._compiler)
     made.compile()
     made.__wrapper_address__ = int(made.address).__int__
     _TYPES[made] = types.FunctionType(made._sig)

@@ -1,12 +1,12 @@
-"""The level of processors that kernels are optimised for, so that their bits do not depend on the machine.
+"""The level of processors that kernels are optimized for, so that their bits do not depend on the machine.
 
-Kernels that may reassociate sums are vectorised, and the width of a vector decides in which order a sum is taken: code
-that LLVM optimises for a processor with AVX-512 has other last bits than code for one with AVX2. Kernels are therefore
-optimised for one level, whatever the processor, and translated to the instructions of the processor afterwards. Scores
+Kernels that may reassociate sums are vectorized, and the width of a vector decides in which order a sum is taken: code
+that LLVM optimizes for a processor with AVX-512 has other last bits than code for one with AVX2. Kernels are therefore
+optimized for one level, whatever the processor, and translated to the instructions of the processor afterwards. Scores
 are then the same on every processor of the level, and so is code from a pack (:mod:`.pack`), which is
-optimised for the same level. Code that users compile with numba keeps its target.
+optimized for the same level. Code that users compile with numba keeps its target.
 
-On a processor below the level, or on another architecture, kernels are optimised for that processor.
+On a processor below the level, or on another architecture, kernels are optimized for that processor.
 """
 
 from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ def level() -> Level | None:
 
 @cache
 def _machine(codegen: Any) -> Any:
-    """LLVM's description of the level, for the passes of the optimiser."""
+    """LLVM's description of the level, for the passes of the optimizer."""
     meant = level()
     if meant is None:
         return codegen._tm
@@ -80,8 +80,8 @@ def _machine(codegen: Any) -> Any:
 
 
 @contextmanager
-def _optimising_for_the_level() -> Iterator[None]:
-    """While this is open, which is under numba's lock, the optimiser takes the level for the processor."""
+def _optimizing_for_the_level() -> Iterator[None]:
+    """While this is open, which is under numba's lock, the optimizer takes the level for the processor."""
     codegen = cpu_target.target_context.codegen()
     before = codegen._tm
     codegen._tm = _machine(codegen)
@@ -91,8 +91,8 @@ def _optimising_for_the_level() -> Iterator[None]:
         codegen._tm = before
 
 
-def optimise_for_the_level(compiler: Any) -> None:
-    """Let one function be optimised for the level.
+def optimize_for_the_level(compiler: Any) -> None:
+    """Let one function be optimized for the level.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def optimise_for_the_level(compiler: Any) -> None:
     original: Callable[[Any, Any], Any] = compiler.compile
 
     def compile(args: Any, return_type: Any) -> Any:
-        with _optimising_for_the_level():
+        with _optimizing_for_the_level():
             return original(args, return_type)
 
     compiler.compile = compile

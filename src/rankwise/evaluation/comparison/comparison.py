@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._figures import COLOURS, FAINT, PAPER, house_style, new_figure
+from rankwise._figures import COLORS, FAINT, PAPER, house_style, new_figure
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
@@ -531,16 +531,14 @@ class Comparison:
         figure = new_figure(min(_MOST_INCHES, 1.6 + _INCHES_A_PANEL * len(titles)), height)
         with house_style():
             panels = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-            for axes, title, colour in zip(panels, titles, COLOURS * len(titles), strict=False):
+            for axes, title, color in zip(panels, titles, COLORS * len(titles), strict=False):
                 base = self.means[self.baseline][title]
                 axes.axvline(base, color=FAINT, linewidth=0.8, linestyle=(0, (3, 2)))
                 for place, name in enumerate(order):
                     mean, (low, high) = self.means[name][title], self.intervals[name][title]
-                    axes.plot([low, high], [place, place], color=colour, linewidth=1.2)
+                    axes.plot([low, high], [place, place], color=color, linewidth=1.2)
                     full = self.mark(name, title) not in (EQUAL, BASE)
-                    axes.plot(
-                        [mean], [place], "o", color=colour, markersize=5, markerfacecolor=colour if full else PAPER
-                    )
+                    axes.plot([mean], [place], "o", color=color, markersize=5, markerfacecolor=color if full else PAPER)
                 axes.set_title(title)
                 axes.set_xlabel(f"mean and {self.level:.0%} interval")
                 axes.set_ylim(-0.6, len(order) - 0.4)

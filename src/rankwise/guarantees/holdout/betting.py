@@ -52,7 +52,7 @@ _TOGETHER = 1 << 18
 
 
 class BetMoments:
-    """Mean and variance of the values so far, shrunk towards 1/2 and 1/4; the next bet may use them."""
+    """Mean and variance of the values so far, shrunk toward 1/2 and 1/4; the next bet may use them."""
 
     def __init__(self) -> None:
         self.count, self.total, self.squares = 0, 0.0, 0.0

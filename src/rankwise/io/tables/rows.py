@@ -31,7 +31,7 @@ _SHOWN = 12  # names that a message shows
 # Other common names, which are suggested where no column has a similar name.
 _ALSO = {
     "qid": ("query", "query_id", "queryid", "q_id", "search_id", "session"),
-    "label": ("grade", "relevance", "rel", "judgment", "judgment", "rating", "target"),
+    "label": ("grade", "relevance", "rel", "judgment", "judgement", "rating", "target"),
 }
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLOURS, PlottedTable
+from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import Fraction, Int32, Interval, PositiveInt, Seed
 from rankwise._progress import progress
@@ -47,7 +47,7 @@ from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 if TYPE_CHECKING:
-    from rankwise.rankers.boosting.catboost import QuantisedRows
+    from rankwise.rankers.boosting.catboost import QuantizedRows
 
 Vector = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ class BoostedRanker(Ranker):
     measure : str or Measure, default="nDCG@10"
         The measure that selects the number of trees; ``score`` reports it.
     loss : Loss, default=None
-        What the trees minimise: any loss of :mod:`rankwise.losses`, or one of your own. None is
+        What the trees minimize: any loss of :mod:`rankwise.losses`, or one of your own. None is
         :class:`~rankwise.losses.StochasticNDCG` with the gain, discount and cut-off of the measure where it is an
         NDCG@k, and NDCG@10 otherwise. A loss without ``curvature`` has a constant one, see
         :func:`rankwise.boosting.objective`.
@@ -129,7 +129,7 @@ class BoostedRanker(Ranker):
     trees_ : int
         Number of trees per seed that was selected.
     history_ : History
-        The measure on the held-out queries by number of trees, and its mean over three neighbours, whose first maximum
+        The measure on the held-out queries by number of trees, and its mean over three neighbors, whose first maximum
         is taken.
     feature_importances_ : ndarray of shape (n_features,)
         The share of each feature in the gains of all splits.
@@ -264,7 +264,7 @@ class BoostedRanker(Ranker):
         sets: list[Queries],
         together: Queries,
         derivatives: Derivatives,
-        rows: "BinnedRows | QuantisedRows",
+        rows: "BinnedRows | QuantizedRows",
         parts: list[NDArray[np.int64]],
         seed: int,
         growth: "TreesGrown",
@@ -332,7 +332,7 @@ class BoostedRanker(Ranker):
                     raise self._wrong(name, f"None for engine='catboost': {why}")
 
     def _loss(self) -> Loss:
-        """The loss that is minimised."""
+        """The loss that is minimized."""
         if self.loss is not None:
             return self.loss
         measure = self._measure()
@@ -348,13 +348,13 @@ class BoostedRanker(Ranker):
                 "omit them, or use engine='lightgbm'"
             )
 
-    def _rows(self, sets: Sequence[Queries], categorical: Sequence[int]) -> "BinnedRows | QuantisedRows":
+    def _rows(self, sets: Sequence[Queries], categorical: Sequence[int]) -> "BinnedRows | QuantizedRows":
         """The features as the engine takes them."""
         if self.engine == "lightgbm":
             return BinnedRows.of(sets, self._params(), categorical, self.n_jobs)
-        from rankwise.rankers.boosting.catboost import QuantisedRows
+        from rankwise.rankers.boosting.catboost import QuantizedRows
 
-        return QuantisedRows.of(sets, self._catboost_params(), self.n_jobs)
+        return QuantizedRows.of(sets, self._catboost_params(), self.n_jobs)
 
     def _catboost_params(self) -> dict[str, Any]:
         """The parameters of CatBoost."""
@@ -564,12 +564,12 @@ class ShapeFunctions(PlottedTable):
 
     def _draw(self, axes: Any) -> None:
         feature = np.array(self["feature"])
-        for name, colour in zip(dict.fromkeys(feature.tolist()), COLOURS, strict=False):
+        for name, color in zip(dict.fromkeys(feature.tolist()), COLORS, strict=False):
             own = feature == name
             inner = np.array(self["to"])[own][:-1]
             adds = np.array(self["adds"])[own]
             width = (inner[-1] - inner[0]) or 1.0
             edges = [inner[0] - 0.1 * width, *inner, inner[-1] + 0.1 * width]
-            axes.stairs(adds, edges, baseline=None, color=colour, label=name)
+            axes.stairs(adds, edges, baseline=None, color=color, label=name)
         axes.set(xlabel="value of the feature", ylabel="adds")
         axes.legend()

@@ -178,7 +178,7 @@ def between(low: Vector, high: Vector) -> Vector:
         least = np.where(differ, np.maximum(low, short_low), low)
         limit = np.where(differ, np.minimum(high, short_high), high)
         middle = 0.5 * least + 0.5 * limit
-        choice = least.copy()  # for neighbouring numbers, which have no middle
+        choice = least.copy()  # for neighboring numbers, which have no middle
         for better in (middle, least.astype(np.float32).astype(np.float64), middle.astype(np.float32)):
             choice = np.where((least <= better) & (better < limit), better, choice)
     return np.asarray(choice, dtype=np.float64)

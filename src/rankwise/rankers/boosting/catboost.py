@@ -1,7 +1,7 @@
 """CatBoost: trees grown by its YetiRank, and its JSON format of a model read into flat arrays.
 
 A :class:`YetiRankModel` has the methods of a :class:`~rankwise.rankers.boosting.growing.GrowingModel`. The models of
-all folds and seeds are cut from one quantised pool. CatBoost goes on with a model where it stopped, to the bit as if it
+all folds and seeds are cut from one quantized pool. CatBoost goes on with a model where it stopped, to the bit as if it
 had not stopped, so that trees are grown a few at a time.
 
 :func:`read_catboost` reads what ``save_model(path, format="json")`` writes. A tree of CatBoost is symmetric: all nodes
@@ -39,13 +39,13 @@ _FEWEST_SAMPLED = 50
 
 
 @dataclass(frozen=True)
-class QuantisedRows:
+class QuantizedRows:
     """The features of some sets as CatBoost's pool, which takes a byte per value.
 
     Attributes
     ----------
     pool : catboost.Pool or None
-        The quantised features, query after query; None where no feature has two values.
+        The quantized features, query after query; None where no feature has two values.
     params : mapping of str to object
         The parameters of CatBoost that all models share.
     label : ndarray of shape (n_documents,)
@@ -63,8 +63,8 @@ class QuantisedRows:
     n_features: int
 
     @classmethod
-    def of(cls, sets: Sequence[Queries], params: Mapping[str, Any], n_jobs: int | None) -> "QuantisedRows":
-        """Quantise the documents of these sets, query after query.
+    def of(cls, sets: Sequence[Queries], params: Mapping[str, Any], n_jobs: int | None) -> "QuantizedRows":
+        """Quantize the documents of these sets, query after query.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class QuantisedRows:
 
         Returns
         -------
-        QuantisedRows
+        QuantizedRows
             The rows.
         """
         together = joined(sets)

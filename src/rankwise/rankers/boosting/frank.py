@@ -47,8 +47,8 @@ class FRank(ThresholdRanker):
     choice : {"gain", "gradient"}, default="gain"
         How a round chooses its candidate; see the notes.
     step : {"bound", "exact"}, default="bound"
-        "bound" takes the alpha that minimises an upper bound of the loss, as Tsai et al. do. "exact" takes the alpha
-        that minimises the loss itself, which is up to four times as large and generalises less well on small judged
+        "bound" takes the alpha that minimizes an upper bound of the loss, as Tsai et al. do. "exact" takes the alpha
+        that minimizes the loss itself, which is up to four times as large and generalizes less well on small judged
         data.
     patience : int, default=None
         Stop after so many rounds without a better measure on the validation set.

@@ -284,7 +284,7 @@ class TreeCurve:
 
     @property
     def means(self) -> Vector:
-        """The mean of each value and its neighbours."""
+        """The mean of each value and its neighbors."""
         return np.array([float(np.mean(self.values[max(i - 1, 0) : i + 2])) for i in range(len(self.values))])
 
     @property

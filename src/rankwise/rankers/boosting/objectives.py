@@ -285,7 +285,7 @@ class BoosterMetric(ShownAsFacts):
         self.sets = sets
         self.engine = engine
         self.n_jobs = n_jobs
-        # XGBoost minimises custom metrics, and maximises those whose name begins like one of its own
+        # XGBoost minimizes custom metrics, and maximizes those whose name begins like one of its own
         self.name = f"1-{measure.title}" if engine == "xgboost" else measure.title
         self.__name__ = self.name
 
@@ -342,7 +342,7 @@ def eval_metric(
     measure : str or Measure
         The measure; ties are averaged, and queries for which it is undefined do not count.
     queries : Queries, or sequence of Queries
-        The evaluated queries, or all sets that the booster evaluates: each is recognised by its labels.
+        The evaluated queries, or all sets that the booster evaluates: each is recognized by its labels.
     engine : {"lightgbm", "xgboost", "catboost"}, default="lightgbm"
         The booster: LightGBM takes the callable as ``feval=`` (``eval_metric=`` in ``LGBMRanker.fit``), XGBoost as
         ``custom_metric=`` (``eval_metric=`` of its scikit-learn classes), CatBoost as ``eval_metric=``.
@@ -352,7 +352,7 @@ def eval_metric(
     Returns
     -------
     metric : BoosterMetric
-        For LightGBM and CatBoost it is flagged as better where larger. XGBoost has no such flag and minimises what it
+        For LightGBM and CatBoost it is flagged as better where larger. XGBoost has no such flag and minimizes what it
         does not know, so that it gets 1 - measure, under that name: early stopping then needs no option.
 
     Examples

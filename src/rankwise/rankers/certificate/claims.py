@@ -4,7 +4,7 @@
 queries, and :class:`Constants` combines the two into the radius and the length that bounds use.
 
 Uniform bounds hold for every w at once, so also for one that was learned in any way, with any loss that is fixed
-beforehand and bounded on a ball: the loss that was minimised, or one that upper-bounds 1 - measure. All constants are
+beforehand and bounded on a ball: the loss that was minimized, or one that upper-bounds 1 - measure. All constants are
 in the units of the raw features, because a scale learned from the same queries would not be fixed beforehand. Facts
 that a loss declares decide preconditions (:func:`with_known_preconditions`); the rest stays open, and is shown.
 """
@@ -208,7 +208,7 @@ class Constants:
 
 
 def _around_middles(queries: Queries) -> float:
-    """The largest radius of a query around the centre of its bounding box."""
+    """The largest radius of a query around the center of its bounding box."""
     found = 0.0
     for query in map(int, np.flatnonzero(queries.sizes)):
         rows = queries.X[queries.rows_of(query)].astype(np.float64)

@@ -168,7 +168,7 @@ class _Collected:
 
     @property
     def training(self) -> TrainingObjective | None:
-        """What the fit minimised, if these are still its weights."""
+        """What the fit minimized, if these are still its weights."""
         if self.fit.intact is False or self.ranker.record_.document_weights:
             return None
         return self.ranker._training_objective()
@@ -274,7 +274,7 @@ class _Collected:
                 self.add([Claim.certain(with_known_preconditions(excess, facts))], *rests)
 
     def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
-        """The loss that was minimised, and one that upper-bounds 1 - measure if that is another one."""
+        """The loss that was minimized, and one that upper-bounds 1 - measure if that is another one."""
         training = self.training
         found: list[tuple[Loss, bool | None]] = []
         if training is not None:

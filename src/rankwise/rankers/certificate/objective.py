@@ -1,4 +1,4 @@
-"""What a ranker minimised, as its certificate needs to know it, and the bounds that follow from that.
+"""What a ranker minimized, as its certificate needs to know it, and the bounds that follow from that.
 
 :class:`TrainingObjective` names the loss, the penalty, and how both were chosen. The bounds are the gap to the minimum,
 the excess in expectation, and what the loss tells about the measure on the training queries.
@@ -30,7 +30,7 @@ class TrainingObjective:
     Attributes
     ----------
     loss : Loss
-        The loss that ``coef_`` minimises, with its final parameters.
+        The loss that ``coef_`` minimizes, with its final parameters.
     loss_fixed : bool or None, default=True
         Whether the parameters of the loss were fixed before the data were seen; None if only the user can know.
     alpha : float, default=NaN
@@ -39,7 +39,7 @@ class TrainingObjective:
         Whether alpha was fixed before the data were seen.
     scale : str, default="none"
         The ranker's ``scale``; "auto" may divide features by statistics of these queries.
-    centre_fixed : bool or None, default=True
+    center_fixed : bool or None, default=True
         Whether w0 does not depend on these queries.
     objective : float, default=NaN
         The objective at ``coef_``.
@@ -54,7 +54,7 @@ class TrainingObjective:
     alpha: float = math.nan
     alpha_fixed: bool | None = None
     scale: str = "none"
-    centre_fixed: bool | None = True
+    center_fixed: bool | None = True
     objective: float = math.nan
     gap: float = math.nan
     norm: float | None = None
@@ -92,8 +92,8 @@ def expected_excess(training: TrainingObjective, sample: "ScoredSample", constan
     gap = max(0.0, training.gap)  # rounding may take it below
     bound = rerm(G=G, W=W, radius=R, n=n, lambda_=alpha, gap=gap, fixed=training.alpha_fixed)
     # weights with an objective not above that of w0 are at most this far from it
-    at_centre = loss.range(0.0, constants.m, sample.label_span)[1]
-    worst = float(loss.range(R * math.sqrt(2 * at_centre / alpha), constants.m, sample.label_span)[1])
+    at_center = loss.range(0.0, constants.m, sample.label_span)[1]
+    worst = float(loss.range(R * math.sqrt(2 * at_center / alpha), constants.m, sample.label_span)[1])
     return replace(
         bound,
         name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
@@ -101,11 +101,11 @@ def expected_excess(training: TrainingObjective, sample: "ScoredSample", constan
         preconditions=(
             *bound.preconditions,
             Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
-            Precondition("w0 does not depend on these queries", training.centre_fixed),
+            Precondition("w0 does not depend on these queries", training.center_fixed),
             sample.count_the_same,
             *constants.conditions,
         ),
-        ceiling=worst if loss.nonnegative and training.centre_fixed else math.inf,
+        ceiling=worst if loss.nonnegative and training.center_fixed else math.inf,
     )
 
 

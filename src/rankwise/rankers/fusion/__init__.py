@@ -1,1 +1,1 @@
-"""Hybrid search: scores of several sub-queries, normalised within each query and combined by learned weights."""
+"""Hybrid search: scores of several sub-queries, normalized within each query and combined by learned weights."""

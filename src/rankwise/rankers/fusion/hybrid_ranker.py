@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLOURS, FAINT, PlottedTable
+from rankwise._figures import COLORS, FAINT, PlottedTable
 from rankwise._parameters import Interval, NonNegativeFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -44,12 +44,12 @@ _EDGES = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HybridRanker(Ranker):
-    r"""Hybrid search: a weighted mean of scores that are normalised within each query.
+    r"""Hybrid search: a weighted mean of scores that are normalized within each query.
 
     .. math:: s(d) = \sum_j w_j \, n(x_j(d)), \quad w_j \ge 0, \quad \sum_j w_j = 1.
 
     Every feature is the score of one sub-query: BM25, a vector field, a sparse encoder ... NaN marks a document that
-    the sub-query did not return. n normalises a column within the query as search engines do it
+    the sub-query did not return. n normalizes a column within the query as search engines do it
     (:mod:`rankwise.rankers.fusion.normalizers`). The weights are those of the largest mean measure over the training
     queries, among weights of whole hundredths. It is made for two to six columns; of more, the six that rank best alone
     share the weight.
@@ -250,7 +250,7 @@ class HybridRanker(Ranker):
         return self._fusion().combine(X, self.weights_, self.n_jobs)
 
     def _contributions(self, X: checks.Floats) -> tuple[Vector, float] | None:
-        """The weighted, normalised columns of the documents of one query; the other means are no sums."""
+        """The weighted, normalized columns of the documents of one query; the other means are no sums."""
         if self.combination != "arithmetic_mean":
             return None
         parts = self._fusion().normalize(X, np.array([0, len(X)]))
@@ -318,11 +318,11 @@ class WeightCurve(PlottedTable):
 
     def _draw(self, axes: "Axes") -> None:
         first = next(iter(self._chosen))
-        axes.fill_between(self["weight"], self["low"], self["high"], color=COLOURS[0], alpha=0.15, linewidth=0)
-        axes.plot(self["weight"], self["mean"], color=COLOURS[0], label="mean, with its 95 % interval")
+        axes.fill_between(self["weight"], self["low"], self["high"], color=COLORS[0], alpha=0.15, linewidth=0)
+        axes.plot(self["weight"], self["mean"], color=COLORS[0], label="mean, with its 95 % interval")
         axes.axvline(0.5, color=FAINT, linestyle=":", label="equal weights")
-        axes.axvline(first["weight"], color=COLOURS[1], label=f"chosen: {first['weight']:.2f}, with its 95 % interval")
-        axes.axvspan(first["low"], first["high"], color=COLOURS[1], alpha=0.12, linewidth=0)
+        axes.axvline(first["weight"], color=COLORS[1], label=f"chosen: {first['weight']:.2f}, with its 95 % interval")
+        axes.axvspan(first["low"], first["high"], color=COLORS[1], alpha=0.12, linewidth=0)
         axes.set_xlabel(f"weight of {first['column']} ({self._chosen['column'][1]} has the rest)")
         axes.set_ylabel(self._measure)
         axes.set_xlim(0, 1)

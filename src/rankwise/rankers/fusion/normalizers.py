@@ -1,4 +1,4 @@
-r"""Normalisation of scores within a query, by the rules of each search engine, and their combination.
+r"""Normalization of scores within a query, by the rules of each search engine, and their combination.
 
 A column holds the scores that one sub-query (BM25, vectors ...) gave to the documents of a query; NaN marks a document
 that the sub-query did not return. All sums and extremes run over the returned documents x of one column and query:
@@ -12,7 +12,7 @@ that the sub-query did not return. All sums and extremes run over the returned d
 
 with sd of n - 1 degrees of freedom and ranks from 1. The engines differ in the cases that these formulas leave open:
 equal scores, documents that were not returned, the document with the smallest score. :data:`RULES` says which
-normalisers an engine has, and the functions below what it does in these cases. They compute in float64; the exports
+normalizers an engine has, and the functions below what it does in these cases. They compute in float64; the exports
 compute the same in the engine's own precision (:mod:`rankwise.exports`). ``docs/hybrid.md`` cites every source.
 """
 
@@ -33,7 +33,7 @@ Normalizer = Literal["min_max", "l2", "z_score", "rrf", "none"]
 Engine = Literal["opensearch", "elasticsearch", "vespa", "solr"]
 Combination = Literal["arithmetic_mean", "geometric_mean", "harmonic_mean"]
 
-# The normalisers of each engine; None is the textbook's.
+# The normalizers of each engine; None is the textbook's.
 RULES: dict[str | None, tuple[str, ...]] = {
     None: ("min_max", "l2", "z_score", "rrf", "none"),
     "opensearch": ("min_max", "l2", "z_score", "rrf"),
@@ -92,10 +92,10 @@ class Fusion:
         """Whether a document's score depends on the other documents of its query."""
         return self.normalizer != "none"
 
-    # ------------------------------------------------------------------------------------------- normalisation
+    # ------------------------------------------------------------------------------------------- normalization
 
     def normalize(self, X: checks.Floats, start: Wholes) -> Matrix:
-        """Normalise every column within every query.
+        """Normalize every column within every query.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Fusion:
         Returns
         -------
         ndarray of shape (n_documents, n_columns)
-            Normalised scores; NaN where the column contributes nothing.
+            Normalized scores; NaN where the column contributes nothing.
         """
         x = np.array(X, dtype=np.float64)
         if self.engine in _LUCENE and (x < 0).any():
@@ -168,12 +168,12 @@ class Fusion:
     # ------------------------------------------------------------------------------------------- combination
 
     def combine(self, parts: checks.Floats, weights: Vector, n_jobs: int | None = None) -> Vector:
-        """Combine normalised columns by their weights.
+        """Combine normalized columns by their weights.
 
         Parameters
         ----------
         parts : ndarray of shape (n_documents, n_columns)
-            What :meth:`normalised` returned.
+            What :meth:`normalized` returned.
         weights : ndarray of shape (n_columns,)
             Weights, 0 or more, of sum 1.
         n_jobs : int, default=None

@@ -102,7 +102,7 @@ class CommitteeProblems:
         return joined(self.problems[False], without)
 
     def solved(self, without: int | None = None) -> dict[bool, Solved]:
-        """The factorised problems of both balances, without a part."""
+        """The factorized problems of both balances, without a part."""
         found = {False: self.plain(without).ridge(self.scale)}
         same = self.problems[True] is self.problems[False]
         found[True] = found[False] if same else joined(self.problems[True], without).ridge(self.scale)

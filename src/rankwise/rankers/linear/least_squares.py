@@ -1,14 +1,14 @@
-"""Ridge regression within queries: its moments from one pass over X, and all penalties from one factorisation.
+"""Ridge regression within queries: its moments from one pass over X, and all penalties from one factorization.
 
 min over w, b of sum_i c_i (w . x_i + b_q(i) - g_i)^2 + alpha norm(w)^2 has one intercept per query, which no ranking
 sees. The best intercepts take the weighted means of the query off x and g, so that A = sum c x x' and sum c g x of the
-centred rows determine w: :class:`Moments`. They are sums over queries, so that the problem without some of them is a
+centered rows determine w: :class:`Moments`. They are sums over queries, so that the problem without some of them is a
 sum of parts, and several targets g share A. If there are fewer rows than features, the rows themselves are fewer:
 :class:`WeightedRows`. With one intercept for all documents, rows are shifted instead, and the sums of the shifted rows,
-kept beside their products, centre any union of parts.
+kept beside their products, center any union of parts.
 
 Both give the same bits on every number of threads: chunks are fixed and added in order, and every product and
-factorisation runs on one thread of BLAS.
+factorization runs on one thread of BLAS.
 """
 
 from collections.abc import Callable, Sequence
@@ -96,13 +96,13 @@ class _Rows:
             return float(self.start[-1])
         return float(self.about.weight[self.rows].sum() if len(self.rows) else self.about.weight.sum())
 
-    def centred(self, first: int, last: int) -> Matrix:
-        """Centred rows of whole queries."""
+    def centered(self, first: int, last: int) -> Matrix:
+        """Centered rows of whole queries."""
         from rankwise._kernels.least_squares import centered_rows_on
 
         about, z = self.about, np.empty((self.start[last] - self.start[first], self.width))
-        centre = centered_rows_on(self.X.dtype)
-        centre(first, last, self.start, self.rows, self.X, self.factor, about.targets, about.weight, z)
+        center = centered_rows_on(self.X.dtype)
+        center(first, last, self.start, self.rows, self.X, self.factor, about.targets, about.weight, z)
         return z
 
     def shifted(self, first: int, last: int, shift: Vector) -> Matrix:
@@ -121,11 +121,11 @@ class _Rows:
             return self._shifted_sums(0, int(self.start[-1]), self.about.shift, step)
         chunks = list(parallel.query_chunks(self.start, step))
         short = [chunk for chunk in chunks if self.start[chunk[1]] - self.start[chunk[0]] <= step]
-        sums = self._added([(self.centred, *chunk) for chunk in short])
+        sums = self._added([(self.centered, *chunk) for chunk in short])
         for first, last in sorted(set(chunks) - set(short)):  # a query longer than a chunk
             low, high = int(self.start[first]), int(self.start[last])
             head = self.X[self.rows[low] if len(self.rows) else low].astype(np.float64)
-            sums += _centred(self._shifted_sums(low, high, head, step))
+            sums += _centered(self._shifted_sums(low, high, head, step))
         return sums
 
     def _shifted_sums(self, low: int, high: int, shift: Vector, step: int) -> Matrix:
@@ -150,7 +150,7 @@ class _Rows:
         return sums
 
 
-def _centred(sums: Matrix) -> Matrix:
+def _centered(sums: Matrix) -> Matrix:
     """sum c z z' of rows with a leading 1, after their weighted mean is taken off."""
     found = sums - np.outer(sums[0], sums[0]) / (sums[0, 0] or 1.0)
     found[0], found[:, 0] = 0.0, 0.0
@@ -167,7 +167,7 @@ class Moments:
     Attributes
     ----------
     sums : ndarray, shape (1 + n_features + n_targets, 1 + n_features + n_targets)
-        Row and column 0 are zero if every query was centred.
+        Row and column 0 are zero if every query was centered.
     n_features : int
         Number of features.
     total : float
@@ -206,8 +206,8 @@ class Moments:
         return Moments(self.sums + other.sums, self.n_features, self.total + other.total, self.factor)
 
     def squares(self) -> Vector:
-        """The diagonal of A: the weighted sum of squares of every centred feature."""
-        return np.diag(_centred(self.sums))[1 : self.n_features + 1].copy()
+        """The diagonal of A: the weighted sum of squares of every centered feature."""
+        return np.diag(_centered(self.sums))[1 : self.n_features + 1].copy()
 
     def deviation(self, coef: Vector) -> float:
         """The standard deviation within queries of the scores by weights on raw features."""
@@ -219,12 +219,12 @@ class Moments:
     def matrix(self, scale: Vector) -> Matrix:
         """A for features times ``scale``."""
         end = self.n_features + 1
-        return np.asarray(_centred(self.sums)[1:end, 1:end] * np.outer(scale, scale))
+        return np.asarray(_centered(self.sums)[1:end, 1:end] * np.outer(scale, scale))
 
     def ridge(self, scale: Vector) -> "Solved":
-        """Factorise A for features times ``scale``, for all penalties and all targets."""
+        """Factorize A for features times ``scale``, for all penalties and all targets."""
         end = self.n_features + 1
-        right = _centred(self.sums)[1:end, end:] * scale[:, None]
+        right = _centered(self.sums)[1:end, end:] * scale[:, None]
         with one_blas_thread():
             values, vectors = np.linalg.eigh(self.matrix(scale))
             return Solved(values, vectors, np.asarray(vectors.T @ right), scale * self.factor)
@@ -239,7 +239,7 @@ class WeightedRows:
     Attributes
     ----------
     z : ndarray, shape (n_rows, 1 + n_features + n_targets)
-        The rows; column 0 is zero if every query was centred.
+        The rows; column 0 is zero if every query was centered.
     n_features : int
         Number of features.
     total : float
@@ -258,7 +258,7 @@ class WeightedRows:
         """The rows of some queries; the parameters are those of :meth:`Moments.of`."""
         rows = about.rows(lists, n_jobs)
         if about.shift is None:
-            z = rows.centred(0, len(rows.start) - 1)
+            z = rows.centered(0, len(rows.start) - 1)
         else:
             z = rows.shifted(0, int(rows.start[-1]), about.shift)
         return cls(z, about.queries.n_features, rows.total, rows.factor)
@@ -267,24 +267,24 @@ class WeightedRows:
         rows = np.concatenate([self.z, other.z])
         return WeightedRows(rows, self.n_features, self.total + other.total, self.factor)
 
-    def _centred(self) -> Matrix:
+    def _centered(self) -> Matrix:
         """(x, g) of the rows, after the weighted mean of rows with a leading 1 is taken off."""
         one = self.z[:, 0]
         mean = (one[:, None] * self.z[:, 1:]).sum(axis=0) / (float((one**2).sum()) or 1.0)
         return np.asarray(self.z[:, 1:] - one[:, None] * mean)
 
     def squares(self) -> Vector:
-        """The diagonal of A: the weighted sum of squares of every centred feature."""
-        return np.asarray((self._centred()[:, : self.n_features] ** 2).sum(axis=0))
+        """The diagonal of A: the weighted sum of squares of every centered feature."""
+        return np.asarray((self._centered()[:, : self.n_features] ** 2).sum(axis=0))
 
     def deviation(self, coef: Vector) -> float:
         """The standard deviation within queries of the scores by weights on raw features."""
-        scores = (self._centred()[:, : self.n_features] * raw_over(coef, self.factor)).sum(axis=1)
+        scores = (self._centered()[:, : self.n_features] * raw_over(coef, self.factor)).sum(axis=1)
         return float(np.sqrt((scores**2).sum() / (self.total or 1.0)))
 
     def ridge(self, scale: Vector) -> "Solved":
-        """Factorise Z Z' for features times ``scale``, for all penalties and all targets."""
-        rows = self._centred()
+        """Factorize Z Z' for features times ``scale``, for all penalties and all targets."""
+        rows = self._centered()
         z = rows[:, : self.n_features] * scale
         with one_blas_thread():
             values, vectors = np.linalg.eigh(z @ z.T)
@@ -297,7 +297,7 @@ Problem = Moments | WeightedRows
 
 @dataclass(frozen=True)
 class Solved:
-    """A factorised problem.
+    """A factorized problem.
 
     Attributes
     ----------

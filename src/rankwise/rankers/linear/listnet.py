@@ -1,7 +1,7 @@
 """ListNet: the cross-entropy of two softmax distributions over a query's documents, online or over all queries.
 
 :class:`ListNet` is the ranker. Its solver "sgd" is an online learner, with the rounds, the ledger and the streams of
-:class:`~rankwise.rankers.online.learner.LinearOnlineLearner`. Its solver "lbfgs" minimises a regularised mean over all
+:class:`~rankwise.rankers.online.learner.LinearOnlineLearner`. Its solver "lbfgs" minimizes a regularized mean over all
 queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so that the weights for the
 selected alpha are those of a fit with this alpha alone.
 """

@@ -1,9 +1,9 @@
-r"""Rankers that minimise a regularised mean loss: :class:`LossRanker` for any convex loss, and what its presets share.
+r"""Rankers that minimize a regularized mean loss: :class:`LossRanker` for any convex loss, and what its presets share.
 
 .. math:: \min_w\; \frac\alpha2 \lVert w - w_0\rVert_2^2 + \frac1n \sum_q \mathrm{weight}_q\, \varphi_q(X_q w)
 
 with n the total weight of the queries; with ``penalty="l1"`` the first term is alpha norm1(w - w0), or it is absent
-and norm1(w - w0) <= max_norm. :class:`RegularisedRanker` selects among several values of alpha (or of max_norm), solves
+and norm1(w - w0) <= max_norm. :class:`RegularizedRanker` selects among several values of alpha (or of max_norm), solves
 with a certain gap, and writes the file; a preset (:class:`~rankwise.SLAMRanker`, :class:`~rankwise.RankSVM` ...) adds
 its loss and its own parameters.
 """
@@ -61,8 +61,8 @@ _USUAL_CALLS = 30
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RegularisedRanker(SelectionParameters, LinearRanker):
-    """What all rankers share that minimise a regularised convex loss; :class:`LossRanker` documents the parameters."""
+class RegularizedRanker(SelectionParameters, LinearRanker):
+    """What all rankers share that minimize a regularized convex loss; :class:`LossRanker` documents the parameters."""
 
     takes_validation = True
     runs_on_parts = True
@@ -89,7 +89,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
 
     @abstractmethod
     def _loss(self) -> Loss:
-        """The convex loss that is minimised."""
+        """The convex loss that is minimized."""
 
     @property
     def takes_document_weights(self) -> bool:  # type: ignore[override]
@@ -289,7 +289,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
             alpha=self.alpha_ if self.penalty == "l2" else math.nan,
             alpha_fixed=True if by_theory else False if len(self.path_) > 1 else None,
             scale=self.scale,
-            centre_fixed=True if self.prior_coef is None else False if isinstance(self.prior_coef, str) else None,
+            center_fixed=True if self.prior_coef is None else False if isinstance(self.prior_coef, str) else None,
             objective=self.objective_,
             gap=self.gap_,
             norm=self.norm,
@@ -313,7 +313,7 @@ class RegularisedRanker(SelectionParameters, LinearRanker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LossRanker(RegularisedRanker):
+class LossRanker(RegularizedRanker):
     r"""A linear ranker for any convex loss.
 
     min over w of (alpha/2) norm(w - w0)^2 + mean over queries of loss(X_q w, labels_q).
@@ -332,9 +332,9 @@ class LossRanker(RegularisedRanker):
     penalty : {"l2", "l1"}, default="l2"
         The norm of w - w0: (alpha/2) norm2^2, or alpha norm1, which leaves many weights equal to those of w0.
     max_norm : float or sequence of float, default=None
-        With ``penalty="l1"``, in place of alpha: minimise the mean loss subject to norm1(w - w0) <= max_norm.
+        With ``penalty="l1"``, in place of alpha: minimize the mean loss subject to norm1(w - w0) <= max_norm.
     prior_coef : "ridge", ranker or array of shape (n_features,), default=None
-        w0, the weights that the penalty pulls towards: None for 0, "ridge" for a :class:`~rankwise.RidgeRanker` fitted
+        w0, the weights that the penalty pulls toward: None for 0, "ridge" for a :class:`~rankwise.RidgeRanker` fitted
         on the same queries, a fitted linear ranker, or weights on raw features.
     row_radius : float, default=None
         R of ``alpha="theory"`` and of certificates: no document of any future query is farther than R from 0 (or from
@@ -418,7 +418,7 @@ def theory_alpha(
     r"""alpha = 2 G R / (W sqrt(n)): over n independent queries, E risk(w) - risk(u) <= 2 G W R / sqrt(n).
 
     u is any vector with norm(u - w0) <= W, G the G1 of the loss, and no document of any present or future query is
-    farther than R from 0 (or from the mean of its query). The minimiser moves by at most 2 G R / (alpha n) when one
+    farther than R from 0 (or from the mean of its query). The minimizer moves by at most 2 G R / (alpha n) when one
     query is replaced.
 
     Parameters

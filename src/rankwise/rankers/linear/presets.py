@@ -1,6 +1,6 @@
 """Presets of :class:`~rankwise.LossRanker`: the losses of the literature with the defaults that suit them.
 
-Each class adds its loss and its own parameters; everything else is :class:`RegularisedRanker`'s. ``LossRanker(loss)``
+Each class adds its loss and its own parameters; everything else is :class:`RegularizedRanker`'s. ``LossRanker(loss)``
 trains the same problems for a loss that is given as an object.
 """
 
@@ -23,12 +23,12 @@ from rankwise.queries.checks import differing_weights
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._parameters import AnyMeasure
-from rankwise.rankers.linear.loss_ranker import Prior, RegularisedRanker
+from rankwise.rankers.linear.loss_ranker import Prior, RegularizedRanker
 from rankwise.solvers.batch.risk import mean_share
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RankSVM(RegularisedRanker):
+class RankSVM(RegularizedRanker):
     r"""The linear RankSVM: a hinge over the pairs of documents with different labels.
 
     min over w of (alpha/2) norm(w - w0)^2 + mean over queries of mean over label_i > label_j of [1 + s_j - s_i]_+.
@@ -50,7 +50,7 @@ class RankSVM(RegularisedRanker):
     A pass costs O(m log m) per query of m documents, however many pairs it has, and reads X once. The history of the
     squared hinge has one row per Newton step: step, objective, lower bound, gap, products.
 
-    SVM-rank minimises (1/2) norm(w)^2 + (C/n) sum over n queries of the sum over pairs: ``per_pair=False`` and
+    SVM-rank minimizes (1/2) norm(w)^2 + (C/n) sum over n queries of the sum over pairs: ``per_pair=False`` and
     alpha = 1/C. With one C for the sum over all pairs, alpha = 1/(n C). G1 is 2 for the mean over pairs and
     2 floor(m^2/4) for their sum; the squared hinge has no finite G1, so that it has no ``alpha="theory"``.
 
@@ -114,7 +114,7 @@ def pairs_of_queries(queries: Queries) -> NDArray[np.float64]:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SLAMRanker(RegularisedRanker):
+class SLAMRanker(RegularizedRanker):
     r"""A linear ranker for the SLAM loss, which bounds 1 - NDCG or 1 - AP.
 
     min over w of (alpha/2) norm(w - w0)^2 + mean over queries of sum_i v_i [margin + max_j s_j - s_i]_+.
@@ -136,7 +136,7 @@ class SLAMRanker(RegularisedRanker):
     All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`. Here ``prior_coef`` is "ridge"
     by default.
 
-    On noisy queries **w = 0 minimises the mean loss**, and ranks nothing: along every direction, the best of many less
+    On noisy queries **w = 0 minimizes the mean loss**, and ranks nothing: along every direction, the best of many less
     relevant documents is on average so far above the relevant ones that any step away from 0 costs more than it gains.
     This is the case on OHSUMED and MQ2008, for NDCG, NDCG@10 and AP alike: a mean of subgradients equal to 0 proves it.
     Then no alpha and no max_norm helps, nor does the margin, which only sets the unit of w. The convex problem around 0
@@ -171,7 +171,7 @@ class SLAMRanker(RegularisedRanker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MaxPairRanker(RegularisedRanker):
+class MaxPairRanker(RegularizedRanker):
     r"""A linear ranker for the hinge of the worst pair of each query.
 
     min over w of (alpha/2) norm(w - w0)^2 + mean over queries of [1 + max over label_i > label_j of (s_j - s_i)]_+.
@@ -186,7 +186,7 @@ class MaxPairRanker(RegularisedRanker):
     All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`. Here ``prior_coef`` is "ridge"
     by default.
 
-    The loss depends on one pair per query, the worst one, so that w = 0 minimises its mean on all but nearly separable
+    The loss depends on one pair per query, the worst one, so that w = 0 minimizes its mean on all but nearly separable
     queries, also on OHSUMED and MQ2008; :class:`SLAMRanker` describes the consequences. G1 = 2, and ``objective_``
     bounds the share of training queries that are not ranked perfectly, ties in the worst order.
 
@@ -209,7 +209,7 @@ class MaxPairRanker(RegularisedRanker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SVMMap(RegularisedRanker):
+class SVMMap(RegularizedRanker):
     r"""A linear ranker for the structured hinge above 1 - AP, known as SVMmap.
 
     min over w of (alpha/2) norm(w - w0)^2 + mean over queries of max over rankings of [1 - AP + Psi - Psi*].
@@ -252,7 +252,7 @@ class SVMMap(RegularisedRanker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class StructuredNDCG(RegularisedRanker):
+class StructuredNDCG(RegularizedRanker):
     r"""A linear ranker for the structured hinge above 1 - NDCG.
 
     min over w of (alpha/2) norm(w - w0)^2 + mean over queries of max over rankings of [1 - NDCG@k + s'(a - a*)].
@@ -265,7 +265,7 @@ class StructuredNDCG(RegularisedRanker):
     measure : str or Measure, default="nDCG@10"
         "nDCG" or "nDCG@k" of any gain and discount: the loss upper-bounds 1 - measure. Another measure is used for
         model selection only; the loss is then that of nDCG over all documents of a query.
-    normalised : bool, default=True
+    normalized : bool, default=True
         Whether a is divided by a constant of the query's length, so that G1 = 2; False is the printed form.
 
     Notes
@@ -274,10 +274,10 @@ class StructuredNDCG(RegularisedRanker):
     by default.
 
     The most violated ranking is an assignment of documents to positions. With a cut-off its cost is proportional to the
-    number of documents. Without one, and normalised, it grows with the cube: 0.7 ms for 100 documents, 730 ms for 1,000
+    number of documents. Without one, and normalized, it grows with the cube: 0.7 ms for 100 documents, 730 ms for 1,000
     (measured by ``experiments/loss_costs.py``). Prefer a cut-off there.
 
-    With a cut-off and noisy queries w = 0 may minimise the mean loss, as for :class:`SLAMRanker`; it does on OHSUMED
+    With a cut-off and noisy queries w = 0 may minimize the mean loss, as for :class:`SLAMRanker`; it does on OHSUMED
     with nDCG@10, and not on MQ2008. This is the reason for the default prior_coef.
 
     References
@@ -292,14 +292,14 @@ class StructuredNDCG(RegularisedRanker):
     name = "StructuredNDCG"
 
     prior_coef: Prior = "ridge"
-    normalised: bool = True
+    normalized: bool = True
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls("nDCG@5", alpha=0.1), cls("nDCG", normalised=False, prior_coef=None, alpha=(1.0, 0.01), folds=2)
+        return cls("nDCG@5", alpha=0.1), cls("nDCG", normalized=False, prior_coef=None, alpha=(1.0, 0.01), folds=2)
 
     def _loss(self) -> NDCGHinge:
         measure = self._measure()
         if not isinstance(measure, NDCG):
-            return NDCGHinge(normalised=self.normalised)
-        return NDCGHinge(k=measure.cutoff, gain=measure.gain, discount=measure.discount, normalised=self.normalised)
+            return NDCGHinge(normalized=self.normalized)
+        return NDCGHinge(k=measure.cutoff, gain=measure.gain, discount=measure.discount, normalized=self.normalized)

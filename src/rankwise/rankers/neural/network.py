@@ -2,7 +2,7 @@
 
 :class:`Network` is what a fit returns: it scores row by row in float64, by compiled code. :class:`Layers` is what a fit
 trains: scores of a batch, and the gradient of a function of these scores with respect to all weights. Both read the
-weights from one vector, theta, so that an optimiser needs to know nothing about layers.
+weights from one vector, theta, so that an optimizer needs to know nothing about layers.
 
 :class:`Training` runs AdamW on batches of whole queries, for any loss of the package.
 """
@@ -94,7 +94,7 @@ class Layers:
         return theta
 
     def decayed(self) -> NDArray[np.bool_]:
-        """The weights that are penalised: all but the biases."""
+        """The weights that are penalized: all but the biases."""
         found = np.ones(self.size, dtype=bool)
         for layer in self.opened(found)[0]:
             layer.bias[:] = False
@@ -110,7 +110,7 @@ class Layers:
         theta : ndarray of shape (size,)
             The weights.
         Z : ndarray of shape (n_documents, n_features)
-            Standardised features, of the type of theta.
+            Standardized features, of the type of theta.
         kept : sequence of ndarray, default=None
             For every hidden layer the factors of its values, documents x width; None is 1.
 
@@ -164,7 +164,7 @@ class Layers:
 
 @dataclass(frozen=True)
 class Network:
-    """A trained network on raw features, which it standardises: z = (x - center) / scale.
+    """A trained network on raw features, which it standardizes: z = (x - center) / scale.
 
     Attributes
     ----------
@@ -182,11 +182,11 @@ class Network:
     theta: NDArray[np.float32]
 
     def opened(self) -> tuple[list[Layer], Vector, Vector]:
-        """(hidden layers, weights of the last layer, weights of the standardised features) in float64."""
+        """(hidden layers, weights of the last layer, weights of the standardized features) in float64."""
         return Layers(self.widths).opened(self.theta.astype(np.float64))
 
-    def standardised(self, X: Floats) -> NDArray[np.float32]:
-        """The features of a batch, standardised, in the type that is trained on."""
+    def standardized(self, X: Floats) -> NDArray[np.float32]:
+        """The features of a batch, standardized, in the type that is trained on."""
         return ((X - self.center) / self.scale).astype(np.float32)
 
     def predict(self, X: Floats, n_jobs: int | None = None) -> Vector:
@@ -285,7 +285,7 @@ class Training:
         The loss.
     network : Network
         The network; its theta is changed in place.
-    optimiser : AdamW
+    optimizer : AdamW
         The steps.
     batch : int
         Number of queries per step.
@@ -300,7 +300,7 @@ class Training:
     queries: Queries
     loss: Loss
     network: Network
-    optimiser: AdamW
+    optimizer: AdamW
     batch: int
     dropout: float
     rng: np.random.Generator
@@ -357,7 +357,7 @@ class Training:
         for numbers in self._batches():
             part = self.queries[numbers]
             own = weight[numbers]
-            # the mean weight of all queries stands for that of the batch, which would favour light queries
+            # the mean weight of all queries stands for that of the batch, which would favor light queries
             total.append(math.fsum(self._step(part, own * share / len(numbers)) * own))
         self._refuse_unless_finite(self.network.theta)
         return math.fsum(total) / seen
@@ -371,12 +371,12 @@ class Training:
     def _step(self, part: Queries, weight: Vector) -> Vector:
         """One step on a batch of grouped queries; the losses of the queries before it are returned."""
         layers, theta = Layers(self.network.widths), self.network.theta
-        scores, passed = layers.scores(theta, self.network.standardised(part.X), self._kept(part.n_documents))
+        scores, passed = layers.scores(theta, self.network.standardized(part.X), self._kept(part.n_documents))
         self._refuse_unless_finite(scores)
         lists = PreparedLists.of(self.loss, part.labels(), part.start)
         values, slopes = loss_lists(lists, scores.astype(np.float64), n_jobs=self.n_jobs)
         slopes *= np.repeat(weight, part.sizes)
-        self.optimiser.step(theta, layers.gradient(theta, passed, slopes.astype(np.float32)))
+        self.optimizer.step(theta, layers.gradient(theta, passed, slopes.astype(np.float32)))
         return values
 
     def _refuse_unless_finite(self, values: Single) -> None:

@@ -41,7 +41,7 @@ class NeuralRanker(Ranker):
 
     s(x) = v . h_L + u . z,  h_l = max(W_l h_{l-1} + b_l, 0) (+ h_{l-1} where both are equally wide),  h_0 = z.
 
-    z = (x - center) / scale has mean 0 and deviation 1 on the training documents. W, b, v and u minimise the mean loss
+    z = (x - center) / scale has mean 0 and deviation 1 on the training documents. W, b, v and u minimize the mean loss
     of the training queries, by steps of AdamW on batches of whole queries; the epoch that is best by the measure on
     held-out queries is kept. The linear part u . z starts at 0 and passes the hidden layers by.
 
@@ -52,7 +52,7 @@ class NeuralRanker(Ranker):
     hidden : sequence of int, default=(64, 32)
         The widths of the hidden layers, at least one.
     loss : Loss, default=None
-        What is minimised: any loss of :mod:`rankwise.losses`, or one of your own. None is the smoothed measure, such as
+        What is minimized: any loss of :mod:`rankwise.losses`, or one of your own. None is the smoothed measure, such as
         :class:`~rankwise.losses.SmoothNDCG`, and ``SmoothNDCG(k=10)`` for a measure that cannot be smoothed.
     epochs : int, default=100
         The largest number of passes over the queries.
@@ -78,7 +78,7 @@ class NeuralRanker(Ranker):
     Attributes
     ----------
     network_ : Network
-        The network: the standardisation, and all weights.
+        The network: the standardization, and all weights.
     epoch_ : int
         The epoch that is kept, from 1.
     history_ : History

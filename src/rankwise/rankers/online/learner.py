@@ -357,7 +357,7 @@ def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -
 
 
 def theory_step(ranker: Any, loss: Loss, queries: Queries | None) -> float:
-    """max_norm / (G1 R sqrt(n)), the step of online gradient descent that minimises its regret bound."""
+    """max_norm / (G1 R sqrt(n)), the step of online gradient descent that minimizes its regret bound."""
     if ranker.max_norm is None:
         raise RankwiseError(
             "eta='theory' is max_norm / (G1 R sqrt(n)): pass max_norm=, the norm of the weights to compare with"

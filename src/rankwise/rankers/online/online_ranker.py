@@ -34,7 +34,7 @@ class OnlineRanker(LinearOnlineLearner):
     update : {"always", "mistakes"}, default="always"
         Whether every round learns (online gradient descent) or those with a mistake (a perceptron).
     eta : float or "theory", default=1.0
-        The step size. "theory" is max_norm / (G1 R sqrt(n)), which minimises the bound on the mean loss of the rounds
+        The step size. "theory" is max_norm / (G1 R sqrt(n)), which minimizes the bound on the mean loss of the rounds
         for a convex loss whose gradients have an l1 norm of at most G1.
     step : {"sqrt", "constant"}, default="sqrt"
         The schedule: eta / sqrt(t) or eta; "theory" is constant.

@@ -2,7 +2,7 @@
 
 A measure calls an order perfect if it reaches the largest value that any order of the query reaches.
 :func:`position_edges` says how such orders look: an edge after position t means that the first t documents must have
-the t largest row values. A measure that does not distinguish two neighbouring positions (P@k within the first k, a
+the t largest row values. A measure that does not distinguish two neighboring positions (P@k within the first k, a
 discount that stays the same) has no edge between them. :class:`ListOrders` finds the two extreme orders of every query
 under given scores, and adds them, as vectors of features, to the working sets.
 """
@@ -21,7 +21,7 @@ from rankwise.measures import AP, ERR, NDCG, RBP, RR, WTA, MeanNDCG, P, Pairs, R
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.queries import Queries
-from rankwise.rankers._model_selection import normalised_weight
+from rankwise.rankers._model_selection import normalized_weight
 from rankwise.solvers.batch.working_sets import WorkingSets
 
 Vector = NDArray[np.float64]
@@ -42,8 +42,8 @@ class ListOrders:
         The measure E, one that :func:`position_edges` knows.
     map : {"pairs", "relevant"}
         The features of an order, as for :class:`~rankwise.PermuRank`.
-    centre, factor : ndarray of shape (n_features,)
-        Features are (x - centre) factor.
+    center, factor : ndarray of shape (n_features,)
+        Features are (x - center) factor.
     n_jobs : int or None
         Number of threads.
 
@@ -56,7 +56,7 @@ class ListOrders:
     queries: Queries
     measure: Measure
     map: Map
-    centre: Vector
+    center: Vector
     factor: Vector
     n_jobs: int | None
 
@@ -86,7 +86,7 @@ class ListOrders:
     @cached_property
     def weight(self) -> Vector:
         """The weights of the queries, divided by their sum; 0 for queries without an E*."""
-        return normalised_weight(self.queries, ~np.isnan(self.best))
+        return normalized_weight(self.queries, ~np.isnan(self.best))
 
     @property
     def by_class(self) -> bool:
@@ -153,7 +153,7 @@ class ListOrders:
         return len(fresh)
 
     def _canonical(self, orders: Numbers) -> Numbers:
-        """One order for all with the same vector: by class, neighbours of one class are sorted by index."""
+        """One order for all with the same vector: by class, neighbors of one class are sorted by index."""
         if not self.by_class:
             return orders
         value = self.value[self._ordered_rows(orders)]
@@ -164,7 +164,7 @@ class ListOrders:
     def _vectors(self, lists: Numbers, orders: Numbers) -> Vector:
         """The features of the orders of some queries."""
         queries, vectors = self.queries, np.empty((len(lists), self.queries.n_features))
-        given = (queries.start, self._rows, self.value, orders, self.by_class, self.centre, self.factor)
+        given = (queries.start, self._rows, self.value, orders, self.by_class, self.center, self.factor)
         X = np.asarray(queries.X)
 
         def part(first: int, last: int) -> None:

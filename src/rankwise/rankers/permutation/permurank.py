@@ -1,7 +1,7 @@
 """PermuRank: linear weights that score perfect orders of the documents above imperfect ones.
 
 :class:`PermuRank` is the ranker; it selects among alphas and rounds, on a validation set or by folds. The rounds of one
-alpha are a :class:`PermutationRun`: each minimises the objective on the working sets (:func:`minimised`), ranks all
+alpha are a :class:`PermutationRun`: each minimizes the objective on the working sets (:func:`minimized`), ranks all
 queries, and adds the orders that violate the objective most, which
 :class:`~rankwise.rankers.permutation.list_orders.ListOrders` finds.
 """
@@ -64,7 +64,7 @@ class PermuRank(SelectionParameters, LinearRanker):
 
     E is the measure, E* its value at a perfect order (1 for AP, nDCG, RR ...), and Phi the features of an order,
     (1 / (n (n - 1))) sum_k (n + 1 - 2 position_k) x_k. The working sets B and C of a query begin with one order each.
-    Every round minimises the objective, then adds to B the perfect order that the new weights score lowest, and to C
+    Every round minimizes the objective, then adds to B the perfect order that the new weights score lowest, and to C
     the imperfect order that they score highest. The rounds end if both orders are in the sets of every query.
 
     Parameters
@@ -166,13 +166,13 @@ class PermuRank(SelectionParameters, LinearRanker):
         parts = []
         if validation is None and (len(alphas) > 1 or self.stop == "best"):
             parts = parts_of(queries, self.folds, self.random_state)
-        factor, centre = scale_factors(queries, self.scale)
+        factor, center = scale_factors(queries, self.scale)
         total = self.rounds * (len(alphas) * len(parts) + 1 if parts else len(alphas))
         judged: list[Vector] | None = None
         with progress("rounds", total, enabled=None if self.verbose else False) as bar:
 
             def orders_of(some: Queries) -> ListOrders:
-                return ListOrders(some, self._measure(), self.map, centre, factor, self.n_jobs)
+                return ListOrders(some, self._measure(), self.map, center, factor, self.n_jobs)
 
             def judge(train: Queries, held: Queries) -> list[Vector]:
                 """The measure on held-out queries, by alpha and round; the last round counts for those that lack."""
@@ -209,8 +209,8 @@ class PermuRank(SelectionParameters, LinearRanker):
     def _round(
         self, alpha: float, w: Vector, orders: ListOrders, sets: WorkingSets, held: Queries | None
     ) -> "PermutationRound":
-        """Minimise on the sets, from w on, then extend them."""
-        found = minimised(sets, alpha, w, self.tolerance, self.n_jobs)
+        """Minimize on the sets, from w on, then extend them."""
+        found = minimized(sets, alpha, w, self.tolerance, self.n_jobs)
         # the sizes are those that the minimum was found on, before the sets grow
         sizes = sets.perfect, sets.imperfect
         counting = sizes[1] > 0
@@ -285,7 +285,7 @@ class PermuRank(SelectionParameters, LinearRanker):
                     value=loss,
                     terms={"loss": loss, "round": float(self.round_)},
                     preconditions=(Precondition("the best imperfect order of every query is in its set", True),),
-                    source="equations (6) and (7) of direct optimisation",
+                    source="equations (6) and (7) of direct optimization",
                     ceiling=1.0,
                     kind="training",
                     scope=TRAINING,
@@ -346,7 +346,7 @@ class PermutationRun:
         return bool(self.rounds) and self.rounds[-1].added == 0
 
 
-def minimised(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, n_jobs: int | None) -> BundleResult:
+def minimized(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, n_jobs: int | None) -> BundleResult:
     """The minimum of (alpha/2) norm(w)^2 + the hinge on the working sets.
 
     Parameters

@@ -34,7 +34,7 @@ from rankwise.rankers._model_selection import (
     best_alpha,
     mean_over_folds,
     measure_of_weights,
-    normalised_weight,
+    normalized_weight,
     parts_of,
     path_arrays,
     read_path,
@@ -63,11 +63,11 @@ _OCTAVES, _HALVINGS = 20, 20
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TwoStage(SelectionParameters, LinearRanker):
-    r"""A linear ranker in two stages: a bound, minimised near the weights of a first ranker.
+    r"""A linear ranker in two stages: a bound, minimized near the weights of a first ranker.
 
     min over w of (alpha/2) norm(w - t w0)^2 + mean over queries of phi(X w), w0 from a first ranker, phi a bound.
 
-    The first ranker minimises a bound that is a function of the measure (type one: AdaRank's exp(-E)), which is easy to
+    The first ranker minimizes a bound that is a function of the measure (type one: AdaRank's exp(-E)), which is easy to
     lower and not convex. phi bounds 1 - E by comparing rankings (type two); it is convex, and tighter where the ranker
     is good already. A large alpha gives the first ranker, a small one the minimum of phi alone.
 
@@ -79,7 +79,7 @@ class TwoStage(SelectionParameters, LinearRanker):
     first : {"adarank", "smoothrank", "ridge"}, ranker or array of shape (n_features,), default="adarank"
         The first stage: the name of a ranker, a fitted linear ranker, or weights on raw features.
     second : Loss, default=None
-        phi, a convex loss; None is :class:`~rankwise.losses.SVMMapHinge` for AP and the normalised
+        phi, a convex loss; None is :class:`~rankwise.losses.SVMMapHinge` for AP and the normalized
         :class:`~rankwise.losses.NDCGHinge` for nDCG.
     alpha : float or sequence of float, default=None
         The penalty, for features in the units of ``scale`` and a mean over queries. Of several the best one on the
@@ -107,7 +107,7 @@ class TwoStage(SelectionParameters, LinearRanker):
     first_ : ndarray of shape (n_features,)
         w0 on raw features.
     length_ : float
-        t. Rankings do not depend on it but phi does; it is the t that minimises phi(t w0).
+        t. Rankings do not depend on it but phi does; it is the t that minimizes phi(t w0).
     alpha_ : float
         The alpha that was selected.
     path_ : Table
@@ -243,7 +243,7 @@ class TwoStage(SelectionParameters, LinearRanker):
             alpha=self.alpha_,
             alpha_fixed=False if len(self.path_) > 1 else None,
             scale=self.scale,
-            centre_fixed=False,  # its length at least was found on these queries
+            center_fixed=False,  # its length at least was found on these queries
             objective=float(self.path_["objective"][place]),
             gap=float(self.path_["gap"][place]),
         )
@@ -265,7 +265,7 @@ class TwoStage(SelectionParameters, LinearRanker):
 
 
 class _FirstStage(NamedTuple):
-    """The weights w0 on raw features, their length t, and the bundle that minimises phi around t w0."""
+    """The weights w0 on raw features, their length t, and the bundle that minimizes phi around t w0."""
 
     coef: Vector
     length: float
@@ -285,7 +285,7 @@ def bound_of(measure: Measure) -> Loss:
     if isinstance(measure, AP) and measure.cutoff is None:
         return SVMMapHinge(rel=measure.rel)
     if isinstance(measure, NDCG):
-        return NDCGHinge(k=measure.cutoff, gain=measure.gain, discount=measure.discount, normalised=True)
+        return NDCGHinge(k=measure.cutoff, gain=measure.gain, discount=measure.discount, normalized=True)
     raise RankwiseError(
         f"the second stage has bounds for AP and nDCG, got {measure.title}: pass a convex loss as second="
     )
@@ -313,7 +313,7 @@ class MeanBound:
     def of(cls, loss: Loss, measure: Measure, queries: Queries, factor: Vector, n_jobs: int | None) -> "MeanBound":
         """The mean of ``loss`` over the queries for which ``measure`` is defined."""
         perfect = ScoredLists(queries.labels(), queries.labels(), queries.start, queries.scattered_rows)
-        weight = normalised_weight(queries, ~np.isnan(measure_lists([measure], perfect, n_jobs=n_jobs)[0]))
+        weight = normalized_weight(queries, ~np.isnan(measure_lists([measure], perfect, n_jobs=n_jobs)[0]))
         return cls(LossOverLists.of(loss, queries, weight), factor, n_jobs)
 
     def __call__(self, w: Vector) -> tuple[float, Vector]:
@@ -322,7 +322,7 @@ class MeanBound:
         return value, slope * self.factor
 
     def best_along(self, w: Vector, spread: float) -> float:
-        """The t above 0 that minimises phi(t w); ``spread`` is the standard deviation of the scores of w."""
+        """The t above 0 that minimizes phi(t w); ``spread`` is the standard deviation of the scores of w."""
         if not 0 < spread < math.inf:
             return 1.0
         low, high = -float(_OCTAVES), float(_OCTAVES)

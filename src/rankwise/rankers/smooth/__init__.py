@@ -1,1 +1,1 @@
-"""SmoothRank: a smoothed measure, maximised from a coarse to a fine width."""
+"""SmoothRank: a smoothed measure, maximized from a coarse to a fine width."""

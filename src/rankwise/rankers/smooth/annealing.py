@@ -3,7 +3,7 @@
 :class:`AnnealingTrials` runs :class:`AnnealingPlan` after plan (side by side on threads) and keeps what has finished,
 so that Ctrl-C loses nothing. The stages of the plan that is taken become the :class:`AnnealingHistory` of the ranker.
 
-One plan is an :class:`Annealing`: each stage starts where the previous, coarser one ended. A stage minimises J(w) =
+One plan is an :class:`Annealing`: each stage starts where the previous, coarser one ended. A stage minimizes J(w) =
 alpha norm(w - w0)^2 + sum_q weight_q phi_q(X_q (f w); sigma), where f is the scale of the features, by
 :func:`rankwise.solvers.batch.descent.descend`.
 
@@ -24,7 +24,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLOURS, PlottedTable
+from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels import parallel
 from rankwise._kernels.dot_products import linear_scores
 from rankwise._progress import progress
@@ -60,7 +60,7 @@ class Stage:
     objective : float
         J(w).
     loss : float
-        The sum of the smoothed losses, without the regulariser.
+        The sum of the smoothed losses, without the regularizer.
     steps, evaluations : int
         Steps of the descent, and evaluations of J.
     """
@@ -87,10 +87,10 @@ class Annealing:
         A smoothed measure over judged queries.
     factor : ndarray, shape (n_features,)
         The scale f of the features.
-    centre : ndarray, shape (n_features,)
-        The centre w0 of the regulariser.
+    center : ndarray, shape (n_features,)
+        The center w0 of the regularizer.
     alpha : float
-        Strength of the regulariser.
+        Strength of the regularizer.
     solver : {"cg", "lbfgs"}, default="cg"
         The descent of a stage.
     steps : int, default=50
@@ -107,7 +107,7 @@ class Annealing:
 
     lists: LossOverLists
     factor: Vector
-    centre: Vector
+    center: Vector
     alpha: float
     solver: Solver = "cg"
     steps: int = 50
@@ -124,7 +124,7 @@ class Annealing:
             if self.stopped.is_set():
                 raise _StoppedError
             value, slope = smoothed(w * self.factor, n_jobs=self.n_jobs)
-            away = w - self.centre
+            away = w - self.center
             return value + self.alpha * float(away @ away), slope * self.factor + 2 * self.alpha * away
 
         return value_and_slope
@@ -156,7 +156,7 @@ class Annealing:
                 tolerance=self.tolerance,
                 bounds=self.bounds,
             )
-            w, away = found.w, found.w - self.centre
+            w, away = found.w, found.w - self.center
             loss = found.value - self.alpha * float(away @ away)
             stages.append(Stage(sigma, w, found.value, loss, found.steps, found.evaluations))
             if after is not None:
@@ -210,10 +210,10 @@ class AnnealingHistory(PlottedTable):
 
     def _draw(self, axes: Any) -> None:
         sigma = self["sigma"]
-        axes.plot(sigma, self["smoothed"], color=COLOURS[7], linestyle=":", label="train, smoothed")
-        for name, colour in zip(("train", "validation", "test"), COLOURS, strict=False):
+        axes.plot(sigma, self["smoothed"], color=COLORS[7], linestyle=":", label="train, smoothed")
+        for name, color in zip(("train", "validation", "test"), COLORS, strict=False):
             if name in self.columns and np.isfinite(self[name]).any():
-                axes.plot(sigma, self[name], color=colour, marker="o", label=name)
+                axes.plot(sigma, self[name], color=color, marker="o", label=name)
         axes.set_xscale("log", base=2)
         axes.invert_xaxis()
         axes.set(xlabel="sigma, from coarse to fine")
@@ -349,7 +349,7 @@ class AnnealingTrials:
             annealing = Annealing(
                 lists=lists,
                 factor=self.factor,
-                centre=plan.start.w,
+                center=plan.start.w,
                 alpha=plan.alpha,
                 n_jobs=inside,
                 stopped=stopped,
@@ -368,7 +368,7 @@ def list_weights(measure: Measure, queries: QuerySource) -> Vector | None:
     """The weight of each query; for DCG times its ideal DCG, which the smoothed nDCG was divided by."""
     if measure.at_most_one:
         return queries.weight
-    assert isinstance(measure, DCG)  # the only measure with a smoothed form that is not normalised
+    assert isinstance(measure, DCG)  # the only measure with a smoothed form that is not normalized
     weights: Vector = queries.apply(_ideal_weights, measure)
     return weights
 
@@ -548,5 +548,5 @@ def within_lists(queries: Queries, values: Vector) -> Vector:
     """Values minus the mean of their query; 0 in queries of weight 0."""
     owner = queries.query_of_row
     count = np.maximum(np.bincount(owner, minlength=len(queries)), 1)
-    centred = values - (np.bincount(owner, values, len(queries)) / count)[owner]
-    return np.asarray(centred * (queries.query_weight[owner] > 0))
+    centered = values - (np.bincount(owner, values, len(queries)) / count)[owner]
+    return np.asarray(centered * (queries.query_weight[owner] > 0))

@@ -1,6 +1,6 @@
 """The refinement of a linear ranker by a smoothed measure: coarse to fine, strong penalties first, near the start.
 
-:class:`Refinement` minimises J(u) = alpha norm(u)^2 + mean over queries of phi_q(X_q w; sigma) with w = w0 + B u. B
+:class:`Refinement` minimizes J(u) = alpha norm(u)^2 + mean over queries of phi_q(X_q w; sigma) with w = w0 + B u. B
 whitens the features within queries: steps of the same length in u change the scores by about the same amount, whatever
 the scales and correlations of the features, so that few steps are enough and one penalty suits all directions. A path
 of penalties is solved from the strongest on, each from the solution of the one before.

@@ -1,4 +1,4 @@
-"""SmoothRank: linear weights that maximise a smoothed measure, annealed towards the measure itself.
+"""SmoothRank: linear weights that maximize a smoothed measure, annealed toward the measure itself.
 
 Two protocols share the class. ``"committee"`` refines a :class:`~rankwise.RidgeCommittee` in whitened coordinates and
 keeps the refinement only if held-out queries confirm it (:mod:`rankwise.rankers.smooth.refinement`). ``"paper"`` is
@@ -81,7 +81,7 @@ Start = Annotated[Any, Check("'ridge', 'ranksvm', a fitted linear ranker, a vect
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SmoothRank(SelectionParameters, LinearRanker):
-    r"""A linear ranker that maximises a smoothed measure.
+    r"""A linear ranker that maximizes a smoothed measure.
 
     min over w of alpha norm(w - w0)^2 - mean_q A_q(X_q w; sigma), sigma from large to small, A a smoothed measure.
 
@@ -421,7 +421,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- what is guaranteed
 
     def _training_objective(self) -> TrainingObjective | None:
-        # queries count by their ideal value if the measure is not normalised, and the committee minimises other losses
+        # queries count by their ideal value if the measure is not normalized, and the committee minimizes other losses
         if not self._measure().at_most_one or not self.refined_:
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))

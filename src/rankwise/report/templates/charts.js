@@ -1,4 +1,4 @@
-// Figures as SVG: lines, dots with whiskers, bars, and maps of coloured cells. Colours are the style's own, so that a
+// Figures as SVG: lines, dots with whiskers, bars, and maps of colored cells. Colors are the style's own, so that a
 // theme changes without drawing; sizes are those of the place, so that letters stay as large on a phone.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -27,7 +27,7 @@ function label(text, attributes, room = Infinity) {
   return made;
 }
 
-const rgb = (colour) => `var(--c${colour % 8})`;
+const rgb = (color) => `var(--c${color % 8})`;
 const tidy = (value) => Number(value.toPrecision(10));
 
 // Round numbers between two ends, about as many as asked for.
@@ -119,7 +119,7 @@ function frameOf({ x, y }, frame, { acrossTicks, upTicks, atX, atY, room }) {
 }
 
 function seriesOf(one, figure, atX, atY, marks) {
-  const group = shape("g", { class: `series dash${one.dash || 0}`, style: `--c: ${one.colour === undefined ? "var(--accent)" : rgb(one.colour)}` });
+  const group = shape("g", { class: `series dash${one.dash || 0}`, style: `--c: ${one.color === undefined ? "var(--accent)" : rgb(one.color)}` });
   const known = one.x.map((_, place) => place).filter((place) => one.x[place] !== null && one.y[place] !== null && !(figure.x.log && one.x[place] <= 0));
   const points = known.map((place) => ({ place, x: atX(one.x[place]), y: atY(one.y[place]) }));
   if (figure.draw === "lines") group.append(shape("polyline", { class: "line", points: points.map(({ x, y }) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ") }));
@@ -137,7 +137,7 @@ function seriesOf(one, figure, atX, atY, marks) {
   return group;
 }
 
-// A dot, a square or a diamond: the ninth ranker has the colour of the first and another shape.
+// A dot, a square or a diamond: the ninth ranker has the color of the first and another shape.
 function mark(x, y, size, kind = 0) {
   if (kind % 3 === 0) return shape("circle", { class: "dot", cx: x, cy: y, r: size });
   const turned = kind % 3 === 2 ? { transform: `rotate(45 ${x} ${y})` } : {};
@@ -165,7 +165,7 @@ function said(one, place, { x, y, lying }) {
   return [nameOf(one), where, value + ends].filter(Boolean).join(": ");
 }
 
-// ------------------------------------------------------------------------------------------------- maps of coloured cells
+// ------------------------------------------------------------------------------------------------- maps of colored cells
 
 function heat({ rows, columns, values, low, high, height, label: about }, width) {
   const left = Math.min(width * 0.42, Math.max(...rows.map(widthOf), 0) + 10);
@@ -185,9 +185,9 @@ function heat({ rows, columns, values, low, high, height, label: about }, width)
     svg.append(label(name, { class: "ytick", x: left - 6, y: y + tall / 2 + 4, "text-anchor": "end" }, left - 8));
     values[row].forEach((value, column) => {
       const share = Math.round((100 * Math.abs(value || 0)) / largest);
-      const colour = `color-mix(in srgb, var(--${value < 0 ? "less" : "more"}) ${share}%, var(--card))`;
+      const color = `color-mix(in srgb, var(--${value < 0 ? "less" : "more"}) ${share}%, var(--card))`;
       const x = left + column * wide;
-      svg.append(shape("rect", { class: "cell", x: x + 1, y: y + 0.5, width: Math.max(1, wide - 2), height: Math.max(1, tall - 1), style: `fill: ${colour}` }));
+      svg.append(shape("rect", { class: "cell", x: x + 1, y: y + 0.5, width: Math.max(1, wide - 2), height: Math.max(1, tall - 1), style: `fill: ${color}` }));
       const folds = `folds: ${short(low[row][column])} to ${short(high[row][column])}`;
       marks.push({ x: x + wide / 2, y: y + tall / 2, near: wide, text: `${columns[column]}: ${name}: ${short(value)} (${folds})` });
     });
@@ -222,7 +222,7 @@ function legend(series) {
   const names = new Map(series.map((one) => [one.name, one]));
   const items = [...names.values()].map((one) => {
     const item = element("li", { text: one.name });
-    item.style.setProperty("--key", rgb(one.colour));
+    item.style.setProperty("--key", rgb(one.color));
     return item;
   });
   return element("ul", { className: "keys" }, ...items);

@@ -1,4 +1,4 @@
-r"""Cutting planes: minimise a convex function with a penalty, with a proven lower bound on the minimum.
+r"""Cutting planes: minimize a convex function with a penalty, with a proven lower bound on the minimum.
 
 .. math:: \min_w\; J(w) = \frac\lambda2 \lVert w - w_0\rVert^2 + F(w), \qquad F \text{ convex}
 
@@ -13,8 +13,8 @@ lower bound on J, so that the gap between the lowest J seen and the highest boun
 
 :class:`Bundle` runs the method, :class:`Planes` stores the planes, and a penalty (:class:`SquaredNorm`, :class:`L1`)
 solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and computes the lower bound that a
-single plane proves. The dual above is solved by piqp, or without it (:func:`maximise_on_simplex`); the master of an l1
-norm is a linear programme, which SciPy's HiGHS solves.
+single plane proves. The dual above is solved by piqp, or without it (:func:`maximize_on_simplex`); the master of an l1
+norm is a linear program, which SciPy's HiGHS solves.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ class Penalty(Protocol):
         """The smallest penalty(z) + offset + slope'z."""
 
     def master(self, planes: "Planes") -> tuple[Vector, Vector]:
-        """(alpha, z): the weights of the planes whose mean gives the best bound, and the minimiser of the model."""
+        """(alpha, z): the weights of the planes whose mean gives the best bound, and the minimizer of the model."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class SquaredNorm:
 
     def master(self, planes: "Planes") -> tuple[Vector, Vector]:
         """By the dual, whose size is the number of planes: z = -A'alpha / lambda."""
-        alpha = maximise_on_simplex(planes.gram / self.lambda_, planes.offset)
+        alpha = maximize_on_simplex(planes.gram / self.lambda_, planes.offset)
         return alpha, planes.slope.T @ alpha / -self.lambda_
 
 
@@ -93,7 +93,7 @@ class L1:
     """weight norm1(z) where norm1(z) <= radius, and inf outside; a weight of 0 leaves the ball alone.
 
     A cutting-plane method needs the ball also for a penalty: without it a single plane proves nothing. Where the
-    function is never below a floor, no minimiser lies outside radius = (its value at z = 0 - floor) / weight.
+    function is never below a floor, no minimizer lies outside radius = (its value at z = 0 - floor) / weight.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class L1:
         return offset - self.radius * max(0.0, float(np.abs(slope).max()) - self.weight)
 
     def master(self, planes: "Planes") -> tuple[Vector, Vector]:
-        """By a linear programme in z = radius (p - m) with p, m >= 0 and sum(p + m) <= 1; alpha are its prices."""
+        """By a linear program in z = radius (p - m) with p, m >= 0 and sum(p + m) <= 1; alpha are its prices."""
         from scipy.optimize import linprog
 
         n, d = planes.slope.shape
@@ -136,7 +136,7 @@ class L1:
         )
         alpha = None if found.x is None else onto_simplex(-found.ineqlin.marginals[:n])
         if alpha is None:
-            raise RankwiseError(f"the linear programme of {n} planes in {d} dimensions was not solved: {found.message}")
+            raise RankwiseError(f"the linear program of {n} planes in {d} dimensions was not solved: {found.message}")
         parts = np.maximum(found.x[: 2 * d], 0.0)
         parts /= max(1.0, float(parts.sum()))
         return alpha, self.radius * (parts[:d] - parts[d:])
@@ -151,8 +151,8 @@ def shortfall(P: Matrix, q: Vector, alpha: Vector) -> float:
     return max(float(slope.max() - alpha @ slope), 0.0)
 
 
-def maximise_on_simplex(P: Matrix, q: Vector) -> Vector:
-    r"""alpha that maximises q'alpha - alpha'P alpha / 2 over the simplex sum(alpha) = 1, alpha >= 0.
+def maximize_on_simplex(P: Matrix, q: Vector) -> Vector:
+    r"""alpha that maximizes q'alpha - alpha'P alpha / 2 over the simplex sum(alpha) = 1, alpha >= 0.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def _by_piqp(P: Matrix, q: Vector) -> Vector:
 def _by_interior_point(P: Matrix, q: Vector) -> Vector:
     """Mehrotra's predictor-corrector method, for where piqp is not installed or fails; as exact, and slower.
 
-    The optimum has P alpha - q = y + z with alpha'z = 0. The method begins at the centre of the simplex with positive
+    The optimum has P alpha - q = y + z with alpha'z = 0. The method begins at the center of the simplex with positive
     z, so that both equations hold but the last, and keeps them (J. Nocedal, S. Wright, Numerical optimization, 2006,
     section 16.6).
     """
@@ -234,13 +234,13 @@ def _by_interior_point(P: Matrix, q: Vector) -> Vector:
         residual, excess = P @ alpha - q - y - z, alpha.sum() - 1
         ones = cho_solve(factor, np.ones(n))
         aim, length = np.zeros(n), 1.0
-        for centred in (False, True):  # first straight towards alpha'z = 0, then corrected by what that step misses
+        for centered in (False, True):  # first straight toward alpha'z = 0, then corrected by what that step misses
             step = cho_solve(factor, (aim - products) / alpha - residual)
             step_y = -(excess + step.sum()) / ones.sum()
             step = step + step_y * ones
             step_z = (aim - products - z * step) / alpha
             length = min(_longest_step(alpha, step), _longest_step(z, step_z))
-            if not centred:
+            if not centered:
                 left = (alpha + length * step) @ (z + length * step_z) / products.sum()
                 aim = left**3 * products.mean() - step * step_z
         alpha, z, y = (now + 0.995 * length * way for now, way in ((alpha, step), (z, step_z), (y, step_y)))
@@ -380,7 +380,7 @@ class Bundle:
         max_calls: int = 1000,
         callback: Callback | None = None,
     ) -> BundleResult:
-        """Minimise F with a penalty until gap <= tol abs(objective), or for at most ``max_calls`` calls of the oracle.
+        """Minimize F with a penalty until gap <= tol abs(objective), or for at most ``max_calls`` calls of the oracle.
 
         Parameters
         ----------
@@ -414,23 +414,21 @@ class Bundle:
         return self._search(penalty, start, tol, max_calls, callback)
 
     def _l1_reach(self) -> float:
-        """F(w0) - floor, which bounds level norm1(w - w0) at every minimiser and so keeps the masters bounded."""
+        """F(w0) - floor, which bounds level norm1(w - w0) at every minimizer and so keeps the masters bounded."""
         if self.floor is None:
             raise RankwiseError("an l1 penalty needs floor=, a lower bound of the function, got None")
-        at_centre = next((value for z, value in self._known if not z.any()), None)
-        if at_centre is None:
-            at_centre, _ = self.ask(self.center)
+        at_center = next((value for z, value in self._known if not z.any()), None)
+        if at_center is None:
+            at_center, _ = self.ask(self.center)
         # 0 would make the master degenerate; any larger number is as right
-        return max(at_centre - self.floor, float(np.finfo(float).tiny))
+        return max(at_center - self.floor, float(np.finfo(float).tiny))
 
     @one_blas_thread()
     def _search(
         self, penalty: Penalty, start: ArrayLike | None, tol: float, max_calls: int, callback: Callback | None
     ) -> BundleResult:
         if not (tol >= 0 and max_calls >= 1):
-            raise RankwiseError(
-                f"a search needs tol >= 0 and max_calls >= 1, got tol={tol!r}, max_calls={max_calls!r}"
-            )
+            raise RankwiseError(f"a search needs tol >= 0 and max_calls >= 1, got tol={tol!r}, max_calls={max_calls!r}")
         calls = 0
         if start is not None or not any(np.isfinite(penalty.value(z)) for z, _ in self._known):
             self.ask(self.center if start is None else start)

@@ -1,4 +1,4 @@
-"""Minimise a function with a gradient by SciPy: conjugate gradients (Polak and Ribiere) or L-BFGS, with bounds.
+"""Minimize a function with a gradient by SciPy: conjugate gradients (Polak and Ribiere) or L-BFGS, with bounds.
 
 :func:`descend` adds to SciPy what training needs: the best point that was evaluated is returned, the descent stops when
 the value hardly changes, and a callback sees every step.
@@ -57,7 +57,7 @@ def descend(
     bounds: Bounds | None = None,
     callback: AfterStep | None = None,
 ) -> Minimum:
-    """Minimise a function; the result is the best point that was evaluated, never worse than the start.
+    """Minimize a function; the result is the best point that was evaluated, never worse than the start.
 
     The descent stops after ``steps`` steps, when the largest slope is below tolerance (1 + abs(value)), or when three
     steps improve the value by less than tolerance times its size. On a function that is not smooth everywhere a line

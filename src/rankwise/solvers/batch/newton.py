@@ -1,7 +1,7 @@
-"""Truncated Newton: minimise a convex function by steps that conjugate gradients find from Hessian products.
+"""Truncated Newton: minimize a convex function by steps that conjugate gradients find from Hessian products.
 
-A step d approximately minimises the quadratic model g'd + d'Hd/2. H is used only in products H v, so it may be a
-generalised Hessian (for instance of a squared hinge) and of any size. :func:`newton` is the solver; :class:`Ridged`
+A step d approximately minimizes the quadratic model g'd + d'Hd/2. H is used only in products H v, so it may be a
+generalized Hessian (for instance of a squared hinge) and of any size. :func:`newton` is the solver; :class:`Ridged`
 adds a quadratic penalty to a function.
 
 The two loops are written here because SciPy's do less: ``scipy.sparse.linalg.cg`` divides by the curvature even if it
@@ -33,7 +33,7 @@ _TRIALS = 40
 
 
 class AtPoint(Protocol):
-    """A function at one point: value, gradient, and products with its (generalised) Hessian."""
+    """A function at one point: value, gradient, and products with its (generalized) Hessian."""
 
     @property
     def value(self) -> float:
@@ -104,7 +104,7 @@ def newton(
     strong: float = 0.0,
     callback: Callable[[Vector, NewtonStep], Any] | None = None,
 ) -> NewtonResult:
-    """Minimise a convex function with a gradient and Hessian products.
+    """Minimize a convex function with a gradient and Hessian products.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""The regularised mean loss over judged queries, minimised for one level of the penalty after another.
+"""The regularized mean loss over judged queries, minimized for one level of the penalty after another.
 
 :class:`BundleRisk` takes any convex loss, :class:`NewtonRisk` losses with Hessian products. Each keeps what it learned
 from one level for the next. :class:`Attempt` records the rounds of one level, so that an interrupted fit keeps them.
 
 The squared pair hinge f(w) = sum_q weight_q phi_q(X_q w), phi = sum over label_i > label_j of [1 + s_j - s_i]_+^2, is
-the function here that has products with its generalised Hessian: :class:`SquaredPairsOverLists` is the function, and
+the function here that has products with its generalized Hessian: :class:`SquaredPairsOverLists` is the function, and
 :class:`SquaredPairsAt` the function at one point, as :func:`~rankwise.solvers.batch.newton.newton` takes it.
 """
 
@@ -63,7 +63,7 @@ def mean_share(queries: QuerySource) -> float:
 
 
 class BundleRisk:
-    r"""The mean loss F with a penalty on w - w0, minimised by cutting planes.
+    r"""The mean loss F with a penalty on w - w0, minimized by cutting planes.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class Attempt:
     worth: list[float] = field(default_factory=list)
 
     def run(self, risk: Risk, tolerance: float, max_calls: int, bar: progress) -> None:
-        """Solve; the bar advances by 1 in total, in proportion to the progress of the gap towards the tolerance."""
+        """Solve; the bar advances by 1 in total, in proportion to the progress of the gap toward the tolerance."""
         shown = 0.0
 
         def note(found: Round) -> None:
@@ -316,7 +316,7 @@ class ProductJob(Job):
 
 @dataclass(frozen=True)
 class SquaredPairsAt:
-    """f at one point: value, gradient, and products with the generalised Hessian.
+    """f at one point: value, gradient, and products with the generalized Hessian.
 
     The Hessian is sum_q weight_q X_q' H_q X_q, H_q a = 2 sum over active pairs of (a_i - a_j)(e_i - e_j), where a pair
     is active if 1 + s_j - s_i > 0. The first product sorts the queries, in O(m log m); every product reads X once.
@@ -342,7 +342,7 @@ class SquaredPairsAt:
     n_jobs: int | None = None
 
     def hessian_product(self, v: Vector) -> Vector:
-        """The product of the generalised Hessian at w with ``v``."""
+        """The product of the generalized Hessian at w with ``v``."""
         queries, direction = self.pairs.lists.queries, np.ascontiguousarray(v, dtype=np.float64)
         sums = queries.total(self.pairs.products, self.w, direction, n_jobs=self.n_jobs)
         (half,) = sums or (np.zeros(queries.n_features),)  # there may be no queries

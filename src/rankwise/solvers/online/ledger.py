@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._figures import COLOURS, FAINT, house_style, new_figure
+from rankwise._figures import COLORS, FAINT, house_style, new_figure
 from rankwise._kernels.blas import one_blas_thread
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
@@ -367,7 +367,7 @@ class Ledger:
                 f"{self.tally.length:,} queries in {self.rounds:,} rounds"
             )
         if not self.counted > 0:
-            raise RankwiseError("the measure was undefined in every round so far: there is nothing to generalise from")
+            raise RankwiseError("the measure was undefined in every round so far: there is nothing to generalize from")
         return bounds_of.online_to_batch(L=self.loss, n=round(self.counted), delta=delta, anytime=anytime)
 
     # ------------------------------------------------------------------------------------------- display
@@ -432,11 +432,11 @@ class Ledger:
         figure = new_figure(7.6, 3.0)
         with house_style():
             left, right = figure.subplots(1, 2)
-            left.plot(curve.rounds, curve.mean, color=COLOURS[0])
+            left.plot(curve.rounds, curve.mean, color=COLORS[0])
             left.set(xlabel="round", title=f"time-averaged {self.config.measure.title}", ylim=(None, 1.02))
             left.set_xscale("log")
-            right.plot(curve.rounds, curve.mistakes, color=COLOURS[1], label="mistakes")
-            right.plot(curve.rounds, curve.loss, color=COLOURS[0], label="cumulative loss")
+            right.plot(curve.rounds, curve.mistakes, color=COLORS[1], label="mistakes")
+            right.plot(curve.rounds, curve.loss, color=COLORS[0], label="cumulative loss")
             for bound, style in zip(lines, ("--", ":", "-.", (0, (5, 1))) * len(lines), strict=False):
                 if bound.applies is not False and bound.bounds != "mean risk of the iterates":
                     right.axhline(bound.value, color=FAINT, linestyle=style, label=f"{bound.bounds}: {bound.name}")
@@ -507,11 +507,11 @@ def larger_root(value: float, norm: float, c: float) -> float:
 def best_comparator(
     oracle: Oracle, dimensions: int, c: float, *, tol: float = 1e-3, max_calls: int = 2000
 ) -> Comparator:
-    """The u that minimises the larger root x of x - F(u) = norm(u) sqrt(c x), u = 0 among them.
+    """The u that minimizes the larger root x of x - F(u) = norm(u) sqrt(c x), u = 0 among them.
 
     For every fixed u the bounds of online rankers state that the loss of the run is at most x, where F(u) is the sum
     over rounds with a mistake of the convex loss of u at margin 1, and c is a constant of the algorithm and the data.
-    Regularised problems are solved by :class:`~rankwise.solvers.batch.bundle.Bundle` along a path of lambda.
+    Regularized problems are solved by :class:`~rankwise.solvers.batch.bundle.Bundle` along a path of lambda.
 
     Parameters
     ----------

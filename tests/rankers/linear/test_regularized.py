@@ -1,4 +1,4 @@
-"""Regularised large-margin rankers: the minimum of programmes written out in full, true gaps, honest choices."""
+"""Regularized large-margin rankers: the minimum of programmes written out in full, true gaps, honest choices."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ from tests.solvers.batch.test_bundle import least_by_slacks, least_in_ball, writ
 from tests.strategies import few
 
 TIGHT = {"tolerance": 1e-7, "scale": "none"}
-# one per loss that cutting planes minimise, without a prior
+# one per loss that cutting planes minimize, without a prior
 BY_PLANES = [
     RankSVM(),
     RankSVM(per_pair=False),
@@ -34,7 +34,7 @@ BY_PLANES = [
     SLAMRanker("AP", weights="ap_003", prior_coef=None),
     MaxPairRanker(prior_coef=None),
     StructuredNDCG("nDCG@2", prior_coef=None),
-    StructuredNDCG("nDCG", normalised=False, prior_coef=None),
+    StructuredNDCG("nDCG", normalized=False, prior_coef=None),
 ]
 EVERY = [*BY_PLANES, RankSVM(loss="squared"), RankSVM(loss="squared", per_pair=False)]
 
@@ -403,7 +403,7 @@ def hopeless(seed=0, count=12):
 @pytest.mark.parametrize("ranker", [SLAMRanker("nDCG@3", prior_coef=None), MaxPairRanker(prior_coef=None)], ids=called)
 @pytest.mark.parametrize("level", [{"alpha": 1e-6}, {"penalty": "l1", "max_norm": 1e3}])
 def test_weights_of_zero_are_proved_best_and_said_aloud(ranker, level):
-    """A linear programme, too, finds nothing below the loss of 0: no alpha, ball or margin is to blame."""
+    """A linear program, too, finds nothing below the loss of 0: no alpha, ball or margin is to blame."""
     queries = hopeless()
     with pytest.warns(NothingLearnedWarning, match="learned weights of 0, which rank nothing") as caught:
         model = made(ranker, **level, **TIGHT).fit(queries)
