@@ -225,7 +225,7 @@ def test_an_evaluation_draws_its_differences_to_another_one():
     points, means = axes.lines[1].get_xdata(), axes.lines[-1].get_xdata()
     np.testing.assert_allclose(points, np.sort(one["nDCG@10"] - two["nDCG@10"])[: len(points)])
     np.testing.assert_allclose(means, [one.mean[title] - two.mean[title] for title in one.titles])
-    with pytest.raises(DataError, match="was measured on 40 queries"):
+    with pytest.raises(DataError, match="must be evaluated on the same queries, got 40 and 10"):
         one.plot(rw.evaluate(LISTS[:10], LISTS[:10].X[:, 0], ["nDCG@10", "AP"]))
 
 

@@ -9,7 +9,6 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
 
 from rankwise._registry import discover
 from rankwise.errors import RankwiseError
@@ -67,6 +66,8 @@ def to_json_value(value: Any, name: str) -> Any:
         parameters = {key: to_json_value(item, key) for key, item in value.get_params(deep=False).items()}
         return {"ranker": value.name, "parameters": parameters}
     if hasattr(value, "fit") and hasattr(value, "transform"):
+        from sklearn.base import clone
+
         packed = Packed()
         transformer = packed.pack(clone(value), f"the parameter {name}")
         if packed.arrays:
@@ -89,6 +90,8 @@ def from_json_value(value: Any) -> Any:
     if "loss" in value:
         return _make(value, "loss", known_losses())
     if "ranker" in value:
+        from sklearn.base import BaseEstimator
+
         return _make(value, "ranker", discover("rankwise.rankers", BaseEstimator, "rankwise.rankers"))
     if "transformer" in value:
         return unpack(value["transformer"], {})
@@ -117,6 +120,8 @@ def decode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_ranker(value: Any) -> bool:
+    from sklearn.base import BaseEstimator
+
     return isinstance(value, BaseEstimator) and isinstance(getattr(value, "name", None), str) and hasattr(value, "rank")
 
 

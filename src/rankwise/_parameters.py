@@ -2,8 +2,8 @@
 
 :func:`check_parameters` reads the annotations of a dataclass, :func:`validated` those of a function. Both know
 ``bool``, ``int``, ``float``, ``str``, ``Literal``, ``X | None``, sequences of numbers, which must not be empty, and
-``Annotated[X, constraint]``, where the constraint is an :class:`Interval` or a :class:`Check`. Every other annotation
-accepts any value::
+``Annotated[X, constraint]``, where the constraint is a :class:`NumberRange` or a :class:`Check`. Every other
+annotation accepts any value::
 
     alpha: NonNegativeFloat | Sequence[NonNegativeFloat] | None = None
     target: Literal["gains", "labels"] = "gains"
@@ -30,7 +30,7 @@ _INF = float("inf")
 
 
 @dataclass(frozen=True)
-class Interval:
+class NumberRange:
     """The values of a number, from ``low`` to ``high``; ``closed`` names the ends that belong to it."""
 
     low: float = -_INF
@@ -66,15 +66,15 @@ class Check:
     plural: str = ""
 
 
-PositiveInt = Annotated[int, Interval(1)]
-NonNegativeInt = Annotated[int, Interval(0)]
-PositiveFloat = Annotated[float, Interval(0, closed="neither")]
-NonNegativeFloat = Annotated[float, Interval(0)]
+PositiveInt = Annotated[int, NumberRange(1)]
+NonNegativeInt = Annotated[int, NumberRange(0)]
+PositiveFloat = Annotated[float, NumberRange(0, closed="neither")]
+NonNegativeFloat = Annotated[float, NumberRange(0)]
 # of a whole; 0 is none of it
-Fraction = Annotated[float, Interval(0, 1, closed="right")]
-Int32 = Annotated[int, Interval(1, 2**31)]
-OpenFraction = Annotated[float, Interval(0, 1, closed="neither")]
-Jobs = Annotated[int, Interval(1)] | Literal[-1] | None
+Fraction = Annotated[float, NumberRange(0, 1, closed="right")]
+Int32 = Annotated[int, NumberRange(1, 2**31)]
+OpenFraction = Annotated[float, NumberRange(0, 1, closed="neither")]
+Jobs = Annotated[int, NumberRange(1)] | Literal[-1] | None
 
 
 def _is_seed(value: Any) -> bool:
@@ -177,7 +177,7 @@ def _options(annotation: Any) -> tuple[Check, ...]:
     if origin is Sequence and (items := _options(arguments[0])) and items[0].plural:
         return (_sequence(items[0], f"a sequence of {items[0].plural}"),)
     if annotation in (int, float):
-        return (_number(annotation, Interval(closed="neither")),)
+        return (_number(annotation, NumberRange(closed="neither")),)
     if annotation is str:
         return (Check("a str", lambda value: isinstance(value, str)),)
     if annotation in (None, NoneType):
@@ -204,7 +204,7 @@ def _literal(expected: Any) -> Check:
     return Check(repr(expected), lambda value: isinstance(value, type(expected)) and value == expected)
 
 
-def _number(kind: type, interval: Interval) -> Check:
+def _number(kind: type, interval: NumberRange) -> Check:
     article = "an" if kind is int else "a"
     is_kind = _is_int if kind is int else _is_real
     return Check(

@@ -204,7 +204,7 @@ def test_appendix_m_loses_the_best_risk_on_the_way():
 
 def test_what_is_printed_is_never_the_smallest():
     known = {"risk": 0.5, "L2": 0.1, "W": 1.0, "radius": 1.0, "m": 1, "n": 100}
-    with pytest.raises(RankwiseError, match="needs one that is verified"):
+    with pytest.raises(RankwiseError, match="requires at least one that is verified"):
         smallest(lambda delta: printed_theorem_1(delta=delta, **known), delta=0.05)
     best = smallest(
         lambda delta: printed_theorem_1(delta=delta, **known),

@@ -418,7 +418,7 @@ def test_real_document_ids_are_kept(data_folder):
 
 def test_real_missing_values(data_folder):
     path = data_folder / "ohsumed-null" / "S1.txt.gz"
-    with pytest.raises(FileFormatError, match=r"line \d+, column \d+: feature \d+ is 'NULL'"):
+    with pytest.raises(FileFormatError, match=r"line \d+, column \d+: feature \d+ must be finite, got 'NULL'"):
         read_letor(path)
     absent = read_letor(io.BytesIO(gzip.decompress(path.read_bytes()).replace(b"NULL", b"0")))
     assert np.array_equal(read_letor(path, missing="zero").X, absent.X)

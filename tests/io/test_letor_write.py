@@ -169,7 +169,7 @@ def test_nothing_half_written_stays(tmp_path, monkeypatch):
     def breaks_off(*arguments):
         raise MemoryError
 
-    monkeypatch.setattr(letor_write, "_formatted", breaks_off)
+    monkeypatch.setattr(letor_write, "_format", breaks_off)
     with pytest.raises(MemoryError):
         write_letor(Queries.from_arrays(np.ones((2, 1)), [0, 1], qid=[1, 1]), path)
     assert path.read_text() == "before"

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import rankwise as rw
-from rankwise._parameters import Interval, _constraints_of_class, check_parameters, validated
+from rankwise._parameters import NumberRange, _constraints_of_class, check_parameters, validated
 from rankwise.errors import FileFormatError, MeasureError, RankwiseError
 from rankwise.rankers._base import registered
 
@@ -187,11 +187,11 @@ def test_a_file_with_a_wrong_parameter_is_damaged(tmp_path):
 
 @pytest.mark.parametrize(("closed", "inside"), [("both", (0, 1)), ("left", (0,)), ("right", (1,)), ("neither", ())])
 def test_intervals(closed, inside):
-    interval = Interval(0, 1, closed=closed)
+    interval = NumberRange(0, 1, closed=closed)
     assert [value for value in (-1, 0, 1, 2) if value in interval] == list(inside)
     assert 0.5 in interval
     assert math.nan not in interval
-    assert math.inf not in Interval(0)
+    assert math.inf not in NumberRange(0)
 
 
 def test_functions_are_checked_by_their_annotations():

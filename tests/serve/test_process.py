@@ -35,7 +35,7 @@ def test_a_process_is_reloaded_guards_its_state_and_ends_cleanly(tmp_path):
             seq = client.feedback(client.rank(IDS, X)["ranking"], grades=y)["seq"]
         second = subprocess.run(command(tmp_path)[0], capture_output=True, timeout=60, check=False, **options)
         assert second.returncode == 2
-        assert second.stderr.strip().endswith("state.db is in use by another service: one process owns a state")
+        assert second.stderr.strip().endswith("state.db is in use by another service: only one process may use a state")
         (tmp_path / "tokens").unlink()
         new = add_token(tmp_path / "tokens", "new", ["rank"])
         process.send_signal(signal.SIGHUP)

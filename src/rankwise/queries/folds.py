@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import Interval, PositiveFloat, Seed, validated
+from rankwise._parameters import NumberRange, PositiveFloat, Seed, validated
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.errors import DataError
 from rankwise.queries import checks
@@ -82,7 +82,7 @@ def split(
 
 
 @validated
-def kfold(queries: Queries | Parts, k: Annotated[int, Interval(3)] = 5, *, random_state: Seed = 0) -> Iterator[Fold]:
+def kfold(queries: Queries | Parts, k: Annotated[int, NumberRange(3)] = 5, *, random_state: Seed = 0) -> Iterator[Fold]:
     """Make k folds: every query is in exactly one test set and in exactly one validation set.
 
     The queries are divided at random into k parts whose sizes differ by at most one. Each fold tests on one part,

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from rankwise._parameters import (
     Check,
-    Interval,
     Jobs,
     NonNegativeFloat,
+    NumberRange,
     PositiveFloat,
     Seed,
     check_parameters,
@@ -101,7 +101,7 @@ Features = Annotated[
         lambda value: isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)),
     ),
 ]
-Folds = Annotated[int, Interval(2)]
+Folds = Annotated[int, NumberRange(2)]
 Alphas = NonNegativeFloat | Sequence[NonNegativeFloat] | None
 PositiveAlphas = PositiveFloat | Sequence[PositiveFloat] | None
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import Int32, Interval, NonNegativeFloat, PositiveInt, Seed, validated
+from rankwise._parameters import Int32, NonNegativeFloat, NumberRange, PositiveInt, Seed, validated
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
@@ -32,10 +32,10 @@ _GRADE_RATIO = 0.35
 def make_hybrid(
     queries: Int32 = 200,
     *,
-    columns: Annotated[int, Interval(1, len(_COLUMNS), closed="both")] = 2,
+    columns: Annotated[int, NumberRange(1, len(_COLUMNS), closed="both")] = 2,
     documents: Int32 = 50,
     depth: PositiveInt = 20,
-    grades: Annotated[int, Interval(2, 2**20, closed="both")] = 4,
+    grades: Annotated[int, NumberRange(2, 2**20, closed="both")] = 4,
     noise: NonNegativeFloat = 0.5,
     random_state: Seed = 0,
 ) -> Queries:

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import Interval, NonNegativeFloat, Seed, validated
+from rankwise._parameters import NonNegativeFloat, NumberRange, Seed, validated
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 
 Floats = NDArray[np.float64]
-Size = Annotated[int, Interval(1, 2**40, closed="both")]
+Size = Annotated[int, NumberRange(1, 2**40, closed="both")]
 
 # What makes a document useful: aspect -> (its coefficient, its correlation with what all aspects share).
 # Text aspects go together, links and clicks less so; no feature observes more than one of them.
@@ -42,7 +42,7 @@ def make_lists(
     *,
     documents: int | tuple[int, int] = (1, 200),
     features: Size = 20,
-    grades: Annotated[int, Interval(2, 2**20, closed="both")] = 5,
+    grades: Annotated[int, NumberRange(2, 2**20, closed="both")] = 5,
     noise: NonNegativeFloat = 0.5,
     interactions: NonNegativeFloat = 0.0,
     random_state: Seed = 0,

@@ -23,7 +23,7 @@ from rankwise._kernels import parallel
 from rankwise._kernels.machine.compile_progress import announce_kernels
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.letor_rows import after_newline, count_rows, expected_ids, gather, read_rows
-from rankwise._parameters import Check, Interval, Jobs, validated
+from rankwise._parameters import Check, Jobs, NumberRange, validated
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.io.letor.problems import Reading, SourceLocation, problem
 from rankwise.io.sources import (
@@ -46,7 +46,7 @@ from rankwise.queries.string_column import StringColumn, offsets
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 Unjudged = Literal["error", "drop", "zero"]
 FloatType = Annotated[Any, Check("'float64' or 'float32'", lambda value: _is_float_type(value))]
-FeatureCount = Annotated[int, Interval(1, code.LARGEST_ID, closed="both")]
+FeatureCount = Annotated[int, NumberRange(1, code.LARGEST_ID, closed="both")]
 ZeroBased = bool | Literal["auto"]
 _UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
 

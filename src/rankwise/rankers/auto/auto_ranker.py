@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._parameters import Check, Interval, PositiveFloat, Seed
+from rankwise._parameters import Check, NumberRange, PositiveFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -132,7 +132,7 @@ class AutoRanker(Ranker):
     time_limit: PositiveFloat | None = None
     linear: Literal["SmoothRank", "RidgeCommittee"] = "SmoothRank"
     boosters: Boosters = ("lightgbm",)
-    max_trees: Annotated[int, Interval(1, 1_000_000, closed="both")] = 1000
+    max_trees: Annotated[int, NumberRange(1, 1_000_000, closed="both")] = 1000
     folds: Folds = 5
     random_state: Seed = 0
 

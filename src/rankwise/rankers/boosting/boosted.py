@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels.dot_products import linear_scores
-from rankwise._parameters import Fraction, Int32, Interval, PositiveInt, Seed
+from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -180,8 +180,8 @@ class BoostedRanker(Ranker):
     loss: AnyLoss | None = None
     trees: Int32 = 1000
     learning_rate: Fraction = 0.08
-    leaves: Annotated[int, Interval(2, 2**31)] = 15
-    depth: Annotated[int, Interval(1, 16, closed="both")] = 6
+    leaves: Annotated[int, NumberRange(2, 2**31)] = 15
+    depth: Annotated[int, NumberRange(1, 16, closed="both")] = 6
     smallest_leaf: Int32 = 20
     row_fraction: Fraction = 0.8
     feature_fraction: Fraction = 0.5

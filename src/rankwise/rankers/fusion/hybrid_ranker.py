@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, FAINT, PlottedTable
-from rankwise._parameters import Interval, NonNegativeFloat, Seed
+from rankwise._parameters import NonNegativeFloat, NumberRange, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -120,9 +120,9 @@ class HybridRanker(Ranker):
     normalizer: Normalizer = "min_max"
     engine: Engine | None = None
     combination: Literal["arithmetic_mean", "geometric_mean", "harmonic_mean"] = "arithmetic_mean"
-    rank_constant: Annotated[int, Interval(1, 10_000, closed="both")] = 60
+    rank_constant: Annotated[int, NumberRange(1, 10_000, closed="both")] = 60
     weights: Literal["equal"] | Sequence[NonNegativeFloat] | None = None
-    bootstrap: Annotated[int, Interval(0, 1_000_000, closed="both")] = 1000
+    bootstrap: Annotated[int, NumberRange(0, 1_000_000, closed="both")] = 1000
     missing: Missing = "keep"
     random_state: Seed = 0
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import Interval, NonNegativeFloat, PositiveFloat, PositiveInt, Seed
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
@@ -118,14 +118,14 @@ class NeuralRanker(Ranker):
     _reason_no_document_weights = "a step takes whole queries"
     takes_validation = True
 
-    hidden: Sequence[Annotated[int, Interval(1, _WIDEST, closed="both")]] = (64, 32)
+    hidden: Sequence[Annotated[int, NumberRange(1, _WIDEST, closed="both")]] = (64, 32)
     loss: AnyLoss | None = None
     epochs: PositiveInt = 100
     batch: PositiveInt = 16
     learning_rate: PositiveFloat = 0.002
     weight_decay: NonNegativeFloat = 0.01
     patience: PositiveInt | None = 15
-    dropout: Annotated[float, Interval(0, 1)] = 0.1
+    dropout: Annotated[float, NumberRange(0, 1)] = 0.1
     random_state: Seed = 0
 
     @classmethod

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise._kernels import mercer, parallel
 from rankwise._kernels.dot_products import linear_scores
-from rankwise._parameters import Interval, NonNegativeFloat, PositiveFloat, PositiveInt
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.features.kernel_maps import FourierFeatures, Kernel, KernelPCAMap, kernel_shape
@@ -129,7 +129,7 @@ class KernelPerceptron(OnlineLearner):
     degree: PositiveInt = 3
     coef0: NonNegativeFloat = 1.0
     map: PositiveInt | None = None
-    budget: Annotated[int, Interval(1, _MOST_STORED, closed="both")] | None = None
+    budget: Annotated[int, NumberRange(1, _MOST_STORED, closed="both")] | None = None
     removal: Removal = "oldest"
     update: Literal["slam", "max_pair"] = "slam"
     margin: NonNegativeFloat = 0.0

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels import parallel
-from rankwise._parameters import Interval, PositiveFloat, Seed
+from rankwise._parameters import NumberRange, PositiveFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -74,7 +74,9 @@ class OnlineLearner(Ranker):
     )
 
     eta: PositiveFloat | Literal["theory"] = 1.0
-    epochs: Annotated[int, Interval(1, MOST_TIMES, closed="both")] = 1  # ledgers count mistakes per query up to there
+    epochs: Annotated[int, NumberRange(1, MOST_TIMES, closed="both")] = (
+        1  # ledgers count mistakes per query up to there
+    )
     shuffle: bool = False
     random_state: Seed = 0
 
