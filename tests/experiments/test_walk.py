@@ -8,12 +8,12 @@ from experiments.structure import shape
 from experiments.walk import walks
 
 FILES = {
-    "read_letor, SLAMPerceptron.fit, certificate": 38,
-    "SmoothRank.fit": 21,
-    "RankSVM.fit": 23,
+    "read_letor, SLAMPerceptron.fit, certificate": 47,
+    "SmoothRank.fit": 30,
+    "RankSVM.fit": 31,
     "a loss of one query": 7,
     "a measure of one query": 6,
-    "evaluate": 9,
+    "evaluate": 11,
 }
 ABOVE_KERNELS = {"a loss of one query": 5, "a measure of one query": 5}
 DEEPEST = {"a loss of one query": 5, "a measure of one query": 4}
@@ -51,5 +51,5 @@ def test_a_walk_counts_compiled_code(found):
 def test_modules_are_documented_and_seldom_have_a_single_reader():
     figures = shape()
     assert figures["docstrings, % of lines"] >= 25
-    assert figures["modules with one importer"] <= 33
-    assert figures["modules above 450 lines"] <= 43
+    assert figures["modules with one importer"] <= 36
+    assert figures["modules above 450 lines"] <= 47
