@@ -218,9 +218,13 @@ def _sequence(item: Check, description: str) -> Check:
     """One value or more that the item accepts."""
 
     def accepts(values: Any) -> bool:
-        if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)) or np.ndim(values) != 1:
+        if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
             return False
-        return len(values) > 0 and all(item.accepts(value) for value in values)
+        if isinstance(values, np.ndarray) and values.ndim != 1:
+            return False
+        if len(values) == 0:
+            raise RankwiseError("it is empty")
+        return all(item.accepts(value) for value in values)
 
     return Check(description, accepts)
 

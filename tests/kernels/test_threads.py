@@ -21,15 +21,17 @@ def files(root, **texts):
 @pytest.mark.parametrize("n_jobs", [0, -2, 1.5, True, "2"])
 def test_n_jobs_that_is_no_number_of_threads_is_refused_everywhere(n_jobs):
     queries = rw.make_lists(5, random_state=0)
-    sentence = "n_jobs must be a positive integer, or None or -1 for all cores, got "
-    for ask in (
-        lambda: rw.RidgeRanker(n_jobs=n_jobs).fit(queries),
-        lambda: rw.SLAMPerceptron(n_jobs=n_jobs).fit(queries),
-        lambda: rw.SLAMPerceptron(n_jobs=n_jobs).partial_fit(queries),
-        lambda: rw.evaluate(queries, queries.X[:, 0], n_jobs=n_jobs),
+    for name, ask in (
+        ("RidgeRanker", lambda: rw.RidgeRanker(n_jobs=n_jobs).fit(queries)),
+        ("SLAMPerceptron", lambda: rw.SLAMPerceptron(n_jobs=n_jobs).fit(queries)),
+        ("SLAMPerceptron", lambda: rw.SLAMPerceptron(n_jobs=n_jobs).partial_fit(queries)),
     ):
+        sentence = rf"'n_jobs' parameter of {name} must be an int in \[1, inf\), -1 or None. Got {n_jobs!r} instead"
         with pytest.raises(RankwiseError, match=sentence):
             ask()
+    sentence = f"n_jobs must be a positive integer, or None or -1 for all cores, got {n_jobs!r}"
+    with pytest.raises(RankwiseError, match=sentence):
+        rw.evaluate(queries, queries.X[:, 0], n_jobs=n_jobs)
 
 
 def test_w17_a_quota_of_version_2_and_of_every_group_above(tmp_path):

@@ -319,10 +319,10 @@ def frame(queries):
 @pytest.mark.parametrize(
     ("judged", "sentence"),
     [
-        ([True] * 5, r"for each of 6 rows: found bool of shape \(5,\)"),
-        ([1] * 6, "found int64"),
-        ([True, False, True, True, True, True], "judged is False at row 1, which has label 1: expected label 0"),
-        ("yes", "found <U3"),
+        ([True] * 5, r"judged must hold True or False for each of 6 rows, got bool of shape \(5,\)"),
+        ([1] * 6, r"for each of 6 rows, got int64 of shape \(6,\)"),
+        ([True, False, True, True, True, True], "documents that were not judged must have label 0, got 1 at row 1"),
+        ("yes", r"for each of 6 rows, got <U3 of shape \(\)"),
     ],
 )
 def test_what_says_nothing_of_every_document_is_refused(judged, sentence):

@@ -218,7 +218,7 @@ def test_huge_labels_never_give_nan(label, ties):
 def test_gains_and_discounts_whose_sums_overflow_are_refused(name):
     """An infinite sum would make nDCG NaN, and so the list would count as empty, without a word."""
     kind = registered()[name]
-    with pytest.raises(MeasureError, match=r"linear gain takes labels up to 1e\+300: found 1e\+308"):
+    with pytest.raises(MeasureError, match=r"linear gain takes labels up to 1e\+300, got 1e\+308"):
         kind(gain="linear")(np.zeros(10), [1e308] * 10)
     with pytest.raises(MeasureError, match="where sums overflow"):
         kind(discount=[1e200, 1.0])([1.0, 0.0], [500, 1])

@@ -86,7 +86,7 @@ class KernelStream(ShownAsFacts):
             object.__setattr__(self, name, as_whole(getattr(self, name), name, least))
         fewest, most = as_range(self.documents, "documents")
         if not 1 <= fewest <= most:
-            raise RankwiseError(f"documents must be at least 1, got documents={self.documents}")
+            raise RankwiseError(f"documents must be at least 1 per query, the fewest first, got {self.documents}")
         for name in ("gamma", "margin"):
             if not is_number(getattr(self, name)) or not 0 < getattr(self, name) < math.inf:
                 raise RankwiseError(f"{name} must be a number above 0, got {getattr(self, name)!r:.60}")

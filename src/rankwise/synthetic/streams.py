@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankwise._kernels.blas import one_blas_thread
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.queries.checks import as_random, as_range, as_whole, is_number
+from rankwise.queries.checks import as_random, as_range, as_whole, is_number, refuse_unless_one_of
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 
@@ -93,37 +93,28 @@ class Stream(ShownAsFacts):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("n_queries", "features", "grades", "seed"):
-            object.__setattr__(self, name, as_whole(getattr(self, name), name, least=-(2**63)))
+        for name, least in {"n_queries": 1, "features": 1, "grades": 2, "seed": 0}.items():
+            object.__setattr__(self, name, as_whole(getattr(self, name), name, least))
         for name in ("margin", "radius", "noise", "angle"):
             if not is_number(getattr(self, name)):
                 raise RankwiseError(f"{name} must be a number, got {getattr(self, name)!r:.60}")
         fewest, most = as_range(self.documents, "documents")
-        if self.n_queries < 1 or self.features < 1 or not 1 <= fewest <= most:
+        if not 1 <= fewest <= most:
+            raise RankwiseError(f"documents must be at least 1 per query, the fewest first, got {self.documents}")
+        if not 0 < self.radius < 1e150:  # it is squared below
+            raise RankwiseError(f"radius must be above 0 and below 1e150, got {self.radius}")
+        if not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
-                "a stream has at least one query, one feature and one document per query: "
-                f"found n_queries={self.n_queries}, features={self.features}, documents={self.documents}"
+                "margin must be above 0 and below 2 radius / (grades - 1), so that the grades fit, "
+                f"got margin={self.margin}, radius={self.radius}, grades={self.grades}"
             )
-        if self.grades < 2 or self.seed < 0:
-            raise RankwiseError(
-                f"grades must be at least 2 and seed at least 0, got grades={self.grades}, seed={self.seed}"
-            )
-        # the radius is squared below
-        if not 0 < self.radius < 1e150 or not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
-            raise RankwiseError(
-                "the radius is above 0 and below 1e150, and the margin between 0 and 2 radius / (grades - 1), or "
-                f"the grades do not fit, got radius={self.radius}, margin={self.margin}, grades={self.grades}"
-            )
-        if not 0 <= self.noise <= 1 or self.flip not in get_args(Flip):
-            raise RankwiseError(
-                "noise is a share of the labels or of the queries, 0 to 1, and flip says of which: "
-                f"found noise={self.noise}, flip={self.flip!r}"
-            )
-        if not math.isfinite(self.angle) or (self.angle and self.features < 2):
-            raise RankwiseError(
-                "a comparator turns by a finite angle, which takes 2 features or more: "
-                f"found angle={self.angle}, features={self.features}"
-            )
+        if not 0 <= self.noise <= 1:
+            raise RankwiseError(f"noise must be between 0 and 1, got {self.noise}")
+        refuse_unless_one_of(self.flip, "flip", get_args(Flip))
+        if not math.isfinite(self.angle):
+            raise RankwiseError(f"angle must be finite, got {self.angle}")
+        if self.angle and self.features < 2:
+            raise RankwiseError(f"features must be at least 2 if angle is not 0, got {self.features}")
 
     # ------------------------------------------------------------------------------------------- reading it
 

@@ -191,7 +191,8 @@ def test_a_saved_ranker_has_the_same_rounds(tmp_path):
 
 @pytest.mark.parametrize("wrong", [{"choice": "best"}, {"step": "long"}])
 def test_parameters_that_mean_nothing_are_refused_in_a_sentence(wrong):
-    with pytest.raises(RankwiseError, match=f"^{next(iter(wrong))} is "):
+    ((name, value),) = wrong.items()
+    with pytest.raises(RankwiseError, match=f"^The '{name}' parameter of FRank must be .* Got '{value}' instead"):
         FRank(**wrong).fit(lists(19))
 
 

@@ -327,7 +327,9 @@ def test_a_saved_ranker_has_the_same_rounds(queries, tmp_path):
     ],
 )
 def test_parameters_that_mean_nothing_are_refused_in_a_sentence(name, value):
-    with pytest.raises(RankwiseError, match=f"^{name} is ") as error:
+    with pytest.raises(
+        RankwiseError, match=f"^The '{name}' parameter of RankBoost must be .* Got {value!r} instead"
+    ) as error:
         RankBoost(**{name: value}).fit(lists(19))
     assert "\n" not in str(error.value)
 

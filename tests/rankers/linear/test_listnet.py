@@ -376,7 +376,7 @@ def test_what_no_fit_would_have_written_is_refused(change, tmp_path):
         ({"patience": 5}, "patience counts steps on a validation set: pass validation= to fit, or"),
         ({"scale": "radius"}, "'scale' parameter of"),
         ({"target": "ranks"}, "'target' parameter of"),
-        ({"alpha": (1.0, 2.0), "folds": 1}, "'alpha' parameter of"),
+        ({"alpha": (1.0, 2.0), "folds": 1}, r"'folds' parameter of ListNet must be an int in \[2, inf\). Got 1"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

@@ -122,7 +122,10 @@ def test_the_certificate_of_an_l1_penalty_claims_nothing_that_needs_a_squared_no
         (LossRanker(penalty="l0"), "'penalty' parameter of"),
         (LossRanker(max_norm=1.0), "'max_norm' parameter of"),
         (LossRanker(max_norm=1.0, alpha=1.0, penalty="l1"), "'max_norm' parameter of"),
-        (LossRanker(alpha="theory", penalty="l1", row_radius=100.0, norm=1.0, scale="none"), "'alpha' parameter of"),
+        (
+            LossRanker(alpha="theory", penalty="l1", row_radius=100.0, norm=1.0, scale="none"),
+            "alpha='theory' requires penalty='l2', got penalty='l1'",
+        ),
     ],
     ids=lambda one: repr(one)[:40],
 )

@@ -378,7 +378,10 @@ def test_the_strength_of_theory():
         ({"norm": -1.0}, "'norm' parameter of"),
         ({"row_radius": 0.1}, "row_radius=0.1 must hold for every query, got a query of radius"),
         ({"loss": "squared"}, "a loss of bounded slope"),
-        ({"prior_coef": "ridge"}, "'prior_coef' parameter of"),
+        (
+            {"prior_coef": "ridge"},
+            "a prior_coef that was not learned from the training queries, got prior_coef='ridge'",
+        ),
         ({"scale": "auto"}, "alpha='theory' requires scale='none', because row_radius= is that of raw"),
         ({"alpha": "practice"}, "'alpha' parameter of"),
     ],

@@ -97,8 +97,9 @@ def test_the_loss_is_the_smoothed_measure_unless_one_is_given(measure, loss):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"hidden": ()}, "at least one width"),
-        ({"hidden": 64}, "the widths of the hidden layers"),
+        ({"hidden": ()}, r"'hidden' parameter of NeuralRanker must be .* Got \(\) instead \(it is empty\)"),
+        ({"hidden": 64}, "'hidden' parameter of NeuralRanker must be a sequence of ints .* Got 64 instead"),
+        ({"hidden": [[8], [8, 8]]}, "'hidden' parameter of NeuralRanker must be a sequence of ints"),
         ({"hidden": (8, 0)}, "'hidden' parameter of"),
         ({"loss": "listnet"}, "'loss' parameter of"),
         ({"epochs": 0}, "'epochs' parameter of"),

@@ -242,7 +242,10 @@ def test_with_the_step_of_the_theorem_or_without_a_margin_the_same_lists_are_soo
         (SLAMPerceptron("AP", weights="ndcg_003"), "weights 'ndcg_003'"),
         (SLAMPerceptron("nDCG@3", weights="ndcg_000"), "cut-off"),
         (SLAMPerceptron(eta=0), "'eta' parameter of"),
-        (MaxPairPerceptron(eta="theory"), "eta, the size of a step"),
+        (
+            MaxPairPerceptron(eta="theory"),
+            "'eta' parameter of MaxPairPerceptron must be a float .* Got 'theory' instead",
+        ),
         (MaxPairPerceptron(scale="minmax"), "'scale' parameter of"),
         (SLAMPerceptron(averaging="all"), "'averaging' parameter of"),
         (SLAMPerceptron(epochs=0), "'epochs' parameter of"),

@@ -250,7 +250,7 @@ def test_a_saved_model_has_the_same_history_and_path(tmp_path):
         ({"alpha": 0.0}, "'alpha' parameter of"),
         ({"alpha": -1.0}, "'alpha' parameter of"),
         ({"scale": "log"}, "'scale' parameter of"),
-        ({"alpha": (0.1, 1.0), "folds": 1}, "'alpha' parameter of"),
+        ({"alpha": (0.1, 1.0), "folds": 1}, r"'folds' parameter of PermuRank must be an int in \[2, inf\). Got 1"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

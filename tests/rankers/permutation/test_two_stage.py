@@ -10,9 +10,9 @@ from rankwise.losses import NDCGHinge, PairHinge, SmoothNDCG, SVMMapHinge
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import parse
 from rankwise.queries.queries import Queries
-from rankwise.rankers import _model_selection
 from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.linear.ridge import RidgeRanker
+from rankwise.rankers.permutation import two_stage
 from rankwise.rankers.permutation.two_stage import TwoStage
 from tests.oracles import permurank as oracle
 
@@ -208,7 +208,7 @@ def test_lists_of_weight_zero_are_left_out():
 @pytest.mark.parametrize("finished", [0, 1, 2])
 def test_ctrl_c_keeps_the_strengths_that_are_done(finished, monkeypatch):
     train, other, calls = lists(13), lists(14), []
-    original, first = _model_selection.mean_measure, np.array([1.0, 0.0, -1.0])
+    original, first = two_stage.measure_of_weights, np.array([1.0, 0.0, -1.0])
 
     def measured(*given):
         calls.append(1)
@@ -216,7 +216,7 @@ def test_ctrl_c_keeps_the_strengths_that_are_done(finished, monkeypatch):
             raise KeyboardInterrupt
         return original(*given)
 
-    monkeypatch.setattr(_model_selection, "mean_measure", measured)
+    monkeypatch.setattr(two_stage, "measure_of_weights", measured)
     model = TwoStage("AP", first=first, alpha=(10.0, 1.0, 0.1))
     with pytest.raises(KeyboardInterrupt) as stopped:
         model.fit(train, validation=other)

@@ -232,7 +232,7 @@ def test_a_landscape_draws_itself_and_is_the_same_for_the_same_seed():
         ({"sign": {"bm25": 1}}, "sign must name features of the training queries, got 'bm25'"),
         ({"sign": {7: 1}}, "sign must name features of the training queries, got 7"),
         ({"sign": {0: 2}}, "'sign' parameter of"),
-        ({"alpha": (1.0, 2.0), "folds": 1}, "'alpha' parameter of"),
+        ({"alpha": (1.0, 2.0), "folds": 1}, r"'folds' parameter of SmoothRank must be an int in \[2, inf\). Got 1"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

@@ -239,8 +239,12 @@ WORLD = separable_stream(20, documents=4, features=3).queries()
     [
         (SLAMPerceptron(), {}, "needs something to compare with"),
         (SLAMPerceptron(), {"comparator": [1, 2, 3]}, "give queries= as well"),
-        (SLAMPerceptron(), {"queries": LISTS, "comparator": [1, 2]}, "one finite weight a feature, 3"),
-        (SLAMPerceptron(), {"queries": LISTS, "comparator": [1, 2, math.nan]}, "one finite weight a feature, 3"),
+        (SLAMPerceptron(), {"queries": LISTS, "comparator": [1, 2]}, r"one finite weight per feature, 3, got \[1, 2\]"),
+        (
+            SLAMPerceptron(),
+            {"queries": LISTS, "comparator": [1, 2, math.nan]},
+            "one finite weight per feature, 3, got .*nan",
+        ),
         (
             SLAMPerceptron(),
             {"queries": LISTS[:20], "comparator": [1, 2, 3]},

@@ -82,9 +82,12 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
             raise self._wrong("loss", "a convex loss of rankwise.losses")
         if self.max_norm is not None and (self.alpha is not None or self.penalty != "l1"):
             raise self._wrong("max_norm", "None unless penalty='l1' and alpha=None: it takes the place of a penalty")
-        if isinstance(self.alpha, str) and (isinstance(self.prior_coef, str) or self.penalty != "l2"):
-            raise self._wrong(
-                "alpha", "a number unless penalty='l2' and prior_coef was not learned from the training queries"
+        if isinstance(self.alpha, str) and self.penalty != "l2":
+            raise RankwiseError(f"alpha='theory' requires penalty='l2', got penalty={self.penalty!r}")
+        if isinstance(self.alpha, str) and isinstance(self.prior_coef, str):
+            raise RankwiseError(
+                "alpha='theory' requires a prior_coef that was not learned from the training queries, "
+                f"got prior_coef={self.prior_coef!r}"
             )
 
     @abstractmethod

@@ -565,7 +565,7 @@ def best_comparator(
     """
     if not (0 <= c < np.inf and tol > 0 and max_calls >= 1):
         raise RankwiseError(
-            "the search for a comparator needs c of at least 0, tol above 0 and at least 1 call, "
+            "c must be finite and at least 0, tol above 0 and max_calls at least 1, "
             f"got c={c!r}, tol={tol!r}, max_calls={max_calls!r}"
         )
     u, norm, calls = np.zeros(dimensions), 0.0, 1
