@@ -36,7 +36,7 @@ BOXES = {
     "bounds": Box(0.0, -0.2, "bounds: numbers in, Bound out", "guarantees/bounds/, holdout/", 3),
     "claims": Box(3.1, -0.2, "claims about this fit", "rankers/certificate/", 3),
     "certificate": Box(6.2, -0.2, "Certificate: rows, headline", "guarantees/certificate.py", 3),
-    "predict": Box(6.2, 1.2, "predict, rank, evaluate, export", "_kernels/dot_products.py, evaluation/, exports/", 4),
+    "predict": Box(6.2, 1.2, "predict, rank, evaluate, export", "_kernels/, evaluation/, exports/", 4),
 }
 ARROWS = [
     ("file", "read"),
