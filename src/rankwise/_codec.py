@@ -19,6 +19,8 @@ from rankwise.measures._base import Measure, parse
 
 # Parameters whose rankers are fitted with their own parameters; of rankers elsewhere only the weights matter.
 _RANKERS = ("members", "ranker")
+# Names of parameters in files of before.
+RENAMED = {"normalised": "normalized"}
 
 
 class Opaque(NamedTuple):
@@ -130,4 +132,5 @@ def _make(value: Mapping[str, Any], kind: str, known: Mapping[str, Any]) -> Any:
     made = known.get(value[kind])
     if made is None:
         raise RankwiseError(f"it needs a {kind} {value[kind]!r:.40}, which is not installed here")
-    return made(**decode_parameters(value["parameters"]))
+    parameters = {RENAMED.get(name, name): value for name, value in value["parameters"].items()}
+    return made(**decode_parameters(parameters))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._codec import decode_parameters, encode_parameters
+from rankwise._codec import RENAMED, decode_parameters, encode_parameters
 from rankwise._store import Store, StoreWriter
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.queries.queries import Queries
@@ -25,7 +25,7 @@ KIND = "ranker"
 _LAYOUT = 1
 _MOST_PROBED = 1_000_000  # features; rows of more would take memory for a number that may be a lie
 _NESTED = "member.{}."  # begins the names of the arrays of a ranker inside of another one
-_RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm"}
+_RENAMED = {"strength": "alpha", "center": "prior_coef", "ball": "max_norm", **RENAMED}
 
 
 def save_ranker(ranker: Ranker, path: str | os.PathLike[str] | BytesIO) -> None:
