@@ -351,8 +351,8 @@ NO_PATHS = [
     ("a\0b", "zero byte"),
     ("", "empty"),
     ("\ud800", "is not a path"),
-    (5, "a path was expected"),
-    (None, "a path was"),
+    (5, "a path must be a str or path-like, got 5"),
+    (None, "a path must be a str or path-like, got None"),
 ]
 
 

@@ -80,8 +80,13 @@ def test_plans_need_no_ranker(run):
         (["test.rankwise"], "must be a saved ranker, got Queries"),
         (["model.rankwise", "-m", "AP"], "leave out --measure"),
         (["model.rankwise", "--half-width", "0.1"], "plan queries that are not judged yet"),
-        (["--difference", "0.1"], "needs sd"),
-        (["model.rankwise", "--delta", "2"], "delta must be between 0 and 1"),
+        (["--difference", "0.1"], "certify: a comparison requires --sd, the standard deviation of the differences"),
+        (["--difference", "-0.1", "--sd", "1"], "certify: --difference must be finite and above 0, got -0.1"),
+        (
+            ["--difference", "0.1", "--half-width", "1"],
+            "certify requires either --half-width (for an interval) or --diff",
+        ),
+        (["model.rankwise", "--delta", "2"], "--delta must be between 0 and 1, got 2"),
     ],
 )
 def test_what_cannot_be_certified_is_one_sentence(files, run, monkeypatch, arguments, sentence):

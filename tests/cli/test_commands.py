@@ -100,8 +100,11 @@ def test_convert_reads_standard_input_and_gzip(tmp_path, judged):
         (["inspect", "nowhere.txt"], "nowhere.txt cannot be read: there is no such file"),
         (["inspect", "."], "is a folder"),
         (["inspect", "broken.txt"], "broken.txt, line 2, column"),
-        (["evaluate", "judged.txt", "short.scores"], "holds 1 scores for"),
-        (["evaluate", "judged.txt", "short.scores", "--like", "lucene"], "like must be one of"),
+        (
+            ["evaluate", "judged.txt", "short.scores"],
+            "short.scores must hold one score per judged document (322), got 1",
+        ),
+        (["evaluate", "judged.txt", "short.scores", "--like", "lucene"], "--like must be one of"),
         (["evaluate", "judged.txt", "short.scores", "-m", "nDGC@10"], "no measure is called 'nDGC'"),
         (["convert", "judged.txt", "x.docx"], "got '.docx'"),
         (["convert", "judged.txt", "no/such/folder/x.rankwise"], "x.rankwise"),

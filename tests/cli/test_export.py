@@ -88,7 +88,7 @@ def test_without_a_target_the_targets_are_listed(export, files):
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["model.rankwise", "--to", "slor"], "to must be the name of an export target, got 'slor': there are"),
+        (["model.rankwise", "--to", "slor"], "--to must be the name of an export target, got 'slor': there are"),
         (["model.rankwise", "--to", "slor"], "did you mean 'solr'?"),
         (["none.rankwise", "--to", "c"], "does not exist"),
         (["sample.csv", "--to", "c"], "is not a model that rankwise reads"),

@@ -293,6 +293,14 @@ EXPORT = {"shift": "--shift", "sample": "--sample", "names": "--features", "opti
         ("choose random_state=3", "choose --seed 3", {"seed": "--seed"}),
         ("harvest requires two or more", "--how harvest requires two or more", {}),
         ("a good harvest", "a good harvest", {}),
+        ("shift must be a number or 'sample', got 'x'", "--shift must be a number or 'sample', got 'x'", EXPORT),
+        ("feature_names must be unique, got 'a' twice", "--features must be unique, got 'a' twice", EXPORT),
+        ("n_jobs must be at least 1, got 0", "--jobs must be at least 1, got 0", {"jobs": "--jobs"}),
+        ("The 'sizes' parameter of split must be floats", "--parts must be floats", {"parts": "--parts"}),
+        ("sizes must add up to 1, got [0.5]", "--parts must add up to 1, got [0.5]", {"parts": "--parts"}),
+        ("queries_needed: sd must be above 0, got -1", "certify: --sd must be above 0, got -1", {"sd": "--sd"}),
+        ("features must be finite, got nan", "features must be finite, got nan", {"features": "--features"}),
+        ("delta must be between 0 and 1", "delta must be between 0 and 1", {}),
         ("ClickLog.join: session 3 has one: pass unknown='drop' to", "session 3 has one: pass --drop-unknown to", {}),
     ],
 )
@@ -304,7 +312,7 @@ def test_w19_an_error_names_the_options_of_the_command_that_ran(run, files, monk
     monkeypatch.chdir(files)
     code, _, error = run("export", "model.rankwise", "--to", "solr", "--shift", "sample")
     assert code == 2
-    assert "--shift sample lifts the scores of a sample above 0: give --sample" in error
+    assert "--shift sample makes the scores of a sample positive: pass --sample" in error
     assert "shift=" not in error
 
 

@@ -347,7 +347,7 @@ def test_what_cannot_be_valued_is_refused():
     with pytest.raises(DataError, match="must cover all 2 positions of the log, got 1"):
         clicks.value(log, [1.0, 2.0], clicks.given([1.0]), tau=0.1)
     gap = ClickLog.from_rows(session=[1], qid=["q"], docid=["d0"], position=[2], click=[0]).join(log.documents)
-    with pytest.raises(DataError, match="positions with a gap"):
+    with pytest.raises(DataError, match="gain: session 1 has a gap between its positions"):
         clicks.gain(gap, [1.0, 2.0], model, tau=0.1)
     with pytest.warns(DataWarning, match="no session showed"):
         assert clicks.value(gap, [1.0, 2.0], model, tau=0.1).n == 1

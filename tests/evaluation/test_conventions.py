@@ -135,9 +135,9 @@ def test_ranklib_has_ap_of_whole_lists_only_and_rr_with_a_cut_off_only(spelling)
     for measure, value in (("AP", (1 / 2 + 2 / 3) / 2), ("RR@2", 0.5), ("nDCG", None), ("nDCG@2", None)):
         found = evaluate(labels, scores, [spelling(measure)], group=[3], like="ranklib")
         assert value is None or found.mean == pytest.approx({measure: value})
-    with pytest.raises(MeasureError, match=r"^ranklib has AP of whole lists only: found AP@2$"):
+    with pytest.raises(MeasureError, match=r"^ranklib computes AP only without a cut-off, got AP@2$"):
         evaluate(labels, scores, [spelling("AP@2")], group=[3], like="ranklib")
-    with pytest.raises(MeasureError, match=r"^ranklib has RR with a cut-off only: found RR$"):
+    with pytest.raises(MeasureError, match=r"^ranklib computes RR only with a cut-off, got RR$"):
         evaluate(labels, scores, [spelling("RR")], group=[3], like="ranklib")
 
 
@@ -171,11 +171,11 @@ def test_the_worked_tie_example_by_descending_document_id():
 @pytest.mark.parametrize(
     ("like", "measure", "labels", "expected"),
     [
-        ("lightgbm", "nDCG@3", [31, 0], "up to 30"),
-        ("lightgbm", "nDCG@3", [1.5, 0], "whole numbers"),
+        ("lightgbm", "nDCG@3", [31, 0], "labels must be at most 30, got 31"),
+        ("lightgbm", "nDCG@3", [1.5, 0], "labels must be integers, got 1.5"),
         ("xgboost", "AP", [2, 0], "0 and 1"),
-        ("trec_eval", "AP", [0.5, 0], "whole numbers"),
-        ("ranx", "AP", [1.9, 0], "whole numbers"),
+        ("trec_eval", "AP", [0.5, 0], "labels must be integers, got 0.5"),
+        ("ranx", "AP", [1.9, 0], "labels must be integers, got 1.9"),
     ],
 )
 def test_labels_that_the_tool_refuses_or_changes_in_silence_are_refused(like, measure, labels, expected):

@@ -154,7 +154,7 @@ def test_a_result_can_be_sent_to_another_process():
         ((LABELS, ["a"] * 6), {"group": SIZES}, "scores must hold one number per row"),
         (([-1, *LABELS[1:]], SCORES), {"group": SIZES}, "labels must be 0 or more, got -1 at row 0"),
         ((LABELS, SCORES, []), {"group": SIZES}, "at least one measure"),
-        ((LABELS, SCORES, ["RR", "MRR"]), {"group": SIZES}, "named once"),
+        ((LABELS, SCORES, ["RR", "MRR"]), {"group": SIZES}, "measures must differ, got RR, RR"),
         ((LABELS, SCORES), {"group": SIZES, "ties": "random"}, "ties must be one of"),
         ((LABELS, SCORES), {"group": SIZES, "empty": "two"}, "empty must be one of"),
         ((LABELS, SCORES), {"group": SIZES, "weight": [1, 2]}, "weight must hold one number per query"),

@@ -151,9 +151,9 @@ def test_a_plan_is_plain_data():
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({}, "either half_width .* or difference .*, got half_width=None, difference=None"),
-        ({"half_width": 0.1, "difference": 0.1}, "either half_width"),
-        ({"difference": 0.1}, "a comparison requires sd, the standard deviation of the differences"),
+        ({}, "either half_width= .* or difference= .*, got half_width=None, difference=None"),
+        ({"half_width": 0.1, "difference": 0.1}, "either half_width= .*, got half_width=0.1, difference=0.1"),
+        ({"difference": 0.1}, "a comparison requires sd=, the standard deviation of the differences"),
         ({"half_width": 0.0}, "half_width must be finite and above 0, got 0.0"),
         ({"half_width": 0.1, "sd": -1.0}, "sd must be finite and above 0, got -1.0"),
         ({"half_width": 0.1, "delta": 0.0}, "delta must be between 0 and 1, got 0.0"),

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -247,7 +248,8 @@ def test_r7_an_index_is_a_plain_number_below_the_length_of_the_list(tmp_path, in
 
 @pytest.mark.parametrize("grades", ["bad=1_0", "bad=\u0661", "bad=nan", "bad=inf", "=1", "bad", "bad="])
 def test_r7_grades_of_the_command_line_are_plain_numbers(grades):
-    with pytest.raises(RankwiseError, match="--labels takes WORD=GRADE pairs"):
+    expected = f"--labels must be WORD=GRADE pairs, such as bad=0,good=1, got {grades!r}"
+    with pytest.raises(RankwiseError, match=f"^{re.escape(expected)}$"):
         as_grades(grades)
 
 

@@ -246,7 +246,7 @@ def new_ranker(name: str, parameters: dict[str, Any], online: bool = False) -> A
     if wanted not in names:
         listed = [*(_SHORT if online else ()), *sorted(kinds)]
         question = did_you_mean(name, listed)
-        raise RankwiseError(f"--ranker must be one of {', '.join(listed)}, got {name!r}{question}")
+        raise RankwiseError(f"no ranker is called {name!r}{question}: --ranker must be one of {', '.join(listed)}")
     kind = kinds[names[wanted]]
     known = kind._get_param_names()
     unknown = [one for one in parameters if one not in known]

@@ -21,19 +21,23 @@ _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _ARGUMENTS} | {
     "n_features": "--features",
 }
 # arguments of the library whose option has another word, by the name of the command's own parameter
-_SAME = {"random_state": "seed", "feature_names": "names"}
+_SAME = {"random_state": "seed", "feature_names": "names", "n_jobs": "jobs", "sizes": "parts"}
 _SPECIAL = {"unknown='drop'": "--drop-unknown", "zero_based=True": "--first-id 0", "label=None": "--label ''"}
 # options that take NAME=VALUE, for arguments that have no option of their own
 _ASSIGN = ("--set", "--option")
 # functions that begin a message, as they are called in the shell
 _FUNCTIONS = {"by_swaps": "--how swaps", "harvest": "--how harvest", "gain": "compare", "safe_ranker": "learn --safe"}
-_FUNCTIONS |= {"impressions_needed": "interleave --plan"}
+_FUNCTIONS |= {"impressions_needed": "interleave --plan", "queries_needed": "certify"}
 _FUNCTION = re.compile(rf"^(?:ClickLog\.\w+: |({'|'.join(_FUNCTIONS)})(?=:| requires))")
 # NAME=VALUE and further values, such as missing='zero' or 'min'; in brackets it is a value of its own: nDCG(dcg='log2')
 _ARGUMENT = re.compile(
     r"(?<![\w(.-])(\w+)=('[^']*'|\[[^\]]*\]|\{[^}]*\}|[^\s,;:'\[{][^\s,;:]*|)((?:(?:,| or) '[^']*')*)"
 )
 _PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ (?=must be)")
+# the argument that a message begins with, after the function where it names one: "delta must be between 0 and 1"
+_SUBJECT = re.compile(r"^([\w -]+: |)(\w+)(?= must )")
+# words that mean the data at the beginning of a message, although options have these names
+_NOUNS = {"features", "documents", "queries", "qid", "label", "docid", "columns", "events", "weights"}
 _MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
 
 
@@ -59,11 +63,14 @@ def in_shell(sentence: str, options: Mapping[str, str] = MappingProxyType({})) -
     'give --missing zero or --missing min'
     >>> in_shell("The 'missing' parameter of read_letor must be 'error' or 'zero'. Got 'x' instead.")
     "--missing must be 'error' or 'zero'. Got 'x' instead."
+    >>> in_shell("delta must be between 0 and 1, got 2", {"delta": "--delta"})
+    '--delta must be between 0 and 1, got 2'
     >>> in_shell("export with shift='sample', or fit with scaling='none'", {"shift": "--shift", "option": "--option"})
     'export with --shift sample, or fit with --option scaling=none'
     """
     sentence = _FUNCTION.sub(lambda match: _FUNCTIONS.get(match[1], ""), sentence)
-    spelled = _OPTIONS | dict(options) | {name: options[same] for name, same in _SAME.items() if same in options}
+    own = {name: options[same] for name, same in _SAME.items() if same in options} | dict(options)
+    spelled = _OPTIONS | own
     assign = next((option for option in _ASSIGN if option in options.values()), None)
 
     def name_parameter(match: "re.Match[str]") -> str:
@@ -71,6 +78,9 @@ def in_shell(sentence: str, options: Mapping[str, str] = MappingProxyType({})) -
         return f"{spelled[name]} " if name in spelled else f"{assign} {name} " if assign else match[0]
 
     sentence = _PARAMETER.sub(name_parameter, sentence)
+    subject = _SUBJECT.match(sentence)
+    if subject and subject[2] in own.keys() - _NOUNS:
+        sentence = f"{subject[1]}{own[subject[2]]}{sentence[subject.end() :]}"
 
     def spell(match: "re.Match[str]") -> str:
         """Spell one argument; the texts that follow it are values, too."""

@@ -7,6 +7,7 @@ qrels or against queries with document ids.
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -326,7 +327,8 @@ def _from_json(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
         qid = [str(name) for name in member(columns, "qid", list, where)]
         found: dict[str, dict[str, float]] = {name: {} for name in qid}
         if len(found) < len(qid):
-            raise FileFormatError(f"{where}: query ids must be unique")
+            (twice, _), *_ = Counter(qid).most_common(1)
+            raise FileFormatError(f"{where}: query ids must be unique, got {twice!r:.60} more than once")
         for measure in columns:
             column = member(columns, measure, list, where)
             if len(column) != len(qid):

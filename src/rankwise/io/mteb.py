@@ -68,7 +68,7 @@ def _of_lines(values: list[tuple[str, Any]]) -> dict[str, dict[str, float]]:
     for where, value in values:
         qid = text_of(value["query_id"], "query_id", where)
         if qid in scores:
-            raise FileFormatError(f"{where}: query {qid!r:.60} is on an earlier line too")
+            raise FileFormatError(f"{where}: query {qid!r:.60} is already on an earlier line")
         if "documents" in value and "results" not in value:
             raise FileFormatError(
                 f"{where}: this is a ranking of sentence-transformers' ReciprocalRankFusionEvaluator, which holds "

@@ -70,8 +70,8 @@ class Convention:
         """
         measure = self._read(spelling, rel)
         if self.cut.get(measure.name, measure.cutoff is not None) != (measure.cutoff is not None):
-            form = "with a cut-off only" if self.cut[measure.name] else "of whole lists only"
-            raise MeasureError(f"{self.name} has {measure.name} {form}, got {spelling}")
+            form = "only with a cut-off" if self.cut[measure.name] else "only without a cut-off"
+            raise MeasureError(f"{self.name} computes {measure.name} {form}, got {spelling}")
         return measure
 
     def _read(self, spelling: Any, rel: float | None) -> Measure:

@@ -111,7 +111,7 @@ def test_label_pairs_need_labels_scores_and_a_known_rule_for_ties():
         label_pairs(queries, [0, 1], ties="random")
     with pytest.raises(DataError, match="no labels"):
         label_pairs(queries.with_labels(None), [0, 1])
-    with pytest.raises(DataError, match="scores is NaN"):
+    with pytest.raises(DataError, match="scores must not be NaN, got NaN at row 1"):
         label_pairs(queries, [0, math.nan])
 
 

@@ -173,7 +173,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
         ({"how": "jackknife"}, "how must be 'bootstrap' or 't', got 'jackknife'"),
         ({"resamples": 0}, "resamples must be an integer of at least 1"),
         ({"weight": [1.0]}, "one number (a|per) query"),
-        ({"weight": [-1.0, 1.0]}, "weights are finite and 0 or more"),
+        ({"weight": [-1.0, 1.0]}, "query weights must be 0 or between .*, got -1.0 at query 0"),
     ],
 )
 def test_wrong_arguments_are_refused_in_a_sentence(arguments, sentence):

@@ -181,5 +181,5 @@ def test_executors_by_name():
     assert isinstance(processes, Processes)
     assert processes.workers(None) == 2
     processes.close()
-    with pytest.raises(RankwiseError, match="found 3"):
+    with pytest.raises(RankwiseError, match="executor must be 'threads', 'processes' or a Dask client, got 3"):
         executor_of(3)

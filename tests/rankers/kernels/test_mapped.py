@@ -251,7 +251,9 @@ def test_random_fourier_features_are_exported_with_the_same_order(model, target)
 @pytest.mark.parametrize("target", ["solr", "sql", "ranklib", "vespa", "opensearch-hybrid"])
 def test_engines_without_cosines_refuse_them(target):
     model = rw.MappedRanker(ranker=rw.RidgeRanker(alpha=1.0)).fit(lists())
-    with pytest.raises(RankwiseError, match=r"export to c, onnx, python|takes a HybridRanker") as error:
+    with pytest.raises(
+        RankwiseError, match=r"export to c, onnx, python|requires a HybridRanker, got MappedRanker"
+    ) as error:
         rw.export(model, target)
     assert "\n" not in str(error.value)
 

@@ -398,7 +398,7 @@ def queries_needed(
         )
     if (half_width is None) == (difference is None):
         raise RankwiseError(
-            "queries_needed requires either half_width (for an interval) or difference (for a comparison), "
+            "queries_needed requires either half_width= (for an interval) or difference= (for a comparison), "
             f"got half_width={half_width}, difference={difference}"
         )
     if sd is not None:
@@ -409,7 +409,7 @@ def queries_needed(
     assert difference is not None
     refuse_unless("queries_needed", above=0, difference=difference)
     if sd is None:
-        raise RankwiseError("queries_needed: a comparison requires sd, the standard deviation of the differences")
+        raise RankwiseError("queries_needed: a comparison requires sd=, the standard deviation of the differences")
     b = span[1] - span[0]
     if difference**2 + sd**2 > b**2:
         raise RankwiseError(
