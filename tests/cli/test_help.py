@@ -300,6 +300,8 @@ EXPORT = {"shift": "--shift", "sample": "--sample", "names": "--features", "opti
         ("sizes must add up to 1, got [0.5]", "--parts must add up to 1, got [0.5]", {"parts": "--parts"}),
         ("queries_needed: sd must be above 0, got -1", "certify: --sd must be above 0, got -1", {"sd": "--sd"}),
         ("features must be finite, got nan", "features must be finite, got nan", {"features": "--features"}),
+        ("weights must be 3 numbers", "weights must be 3 numbers", {"weights": "--weights"}),
+        ("weights must be one of 'a', 'b'", "--weights must be one of 'a', 'b'", {"weights": "--weights"}),
         ("delta must be between 0 and 1", "delta must be between 0 and 1", {}),
         ("ClickLog.join: session 3 has one: pass unknown='drop' to", "session 3 has one: pass --drop-unknown to", {}),
     ],

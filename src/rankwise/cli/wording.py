@@ -36,7 +36,7 @@ _ARGUMENT = re.compile(
 _PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ (?=must be)")
 # the argument that a message begins with, after the function where it names one: "delta must be between 0 and 1"
 _SUBJECT = re.compile(r"^([\w -]+: |)(\w+)(?= must )")
-# words that mean the data at the beginning of a message, although options have these names
+# words that mean the data at the beginning of a message, although options have these names; data is not "one of"
 _NOUNS = {"features", "documents", "queries", "qid", "label", "docid", "columns", "events", "weights"}
 _MEASURES = ("nDCG@10", "nDCG", "AP", "RR", "P@10", "ERR@20", "RBP", "WTA")
 
@@ -79,7 +79,7 @@ def in_shell(sentence: str, options: Mapping[str, str] = MappingProxyType({})) -
 
     sentence = _PARAMETER.sub(name_parameter, sentence)
     subject = _SUBJECT.match(sentence)
-    if subject and subject[2] in own.keys() - _NOUNS:
+    if subject and subject[2] in own and (subject[2] not in _NOUNS or " must be one of " in sentence):
         sentence = f"{subject[1]}{own[subject[2]]}{sentence[subject.end() :]}"
 
     def spell(match: "re.Match[str]") -> str:
