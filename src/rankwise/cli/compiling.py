@@ -303,7 +303,7 @@ class _Crew:
 
 
 def work() -> None:
-    """Make the calls that standard input names, and tell standard output what they compile: the body of a process."""
+    """Make the calls that standard input names, and print what they compile: the body of a process."""
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a call prints is nobody's
 

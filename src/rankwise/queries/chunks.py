@@ -86,7 +86,7 @@ _TINY = 1e-8
 def scale_factors(queries: QuerySource, scale: Scale) -> tuple[Vector, Vector]:
     """The factor and the center of every feature, from the queries and documents whose weight is not 0.
 
-    Document weights count in the mean and in the standard deviation; query weights do not.
+    Document weights enter the mean and the standard deviation; query weights do not.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class RankSVM(RegularizedRanker):
     alpha = 1/C. With one C for the sum over all pairs, alpha = 1/(n C). G1 is 2 for the mean over pairs and
     2 floor(m^2/4) for their sum; the squared hinge has no finite G1, so that it has no ``alpha="theory"``.
 
-    A query with one label teaches nothing, but counts in the mean. If there are fewer queries than folds, every query
+    A query with one label teaches nothing, but is part of the mean. If there are fewer queries than folds, every query
     is a part. Of equals, or where nothing can judge them, the largest alpha or the smallest max_norm is taken. If the
     weights are 0 although better documents differ from worse ones on average, ``fit`` emits a
     ``NothingLearnedWarning``. After Ctrl-C the ranker holds the best alpha judged so far, or the best weights of the
