@@ -1,18 +1,18 @@
 """`KernelStream`: simulated streams of judged queries that a known function in the space of the rbf kernel ranks."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._tables import ShownAsFacts
+from rankwise._parameters import NonNegativeInt, NumberRange, PositiveFloat
 from rankwise.errors import RankwiseError
-from rankwise.queries.checks import as_random, as_range, as_whole, is_number
+from rankwise.queries.checks import as_range
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import Query
+from rankwise.synthetic.streams import JudgedStream, seed_of
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -28,7 +28,7 @@ _GUARD = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelStream(ShownAsFacts):
+class KernelStream(JudgedStream):
     r"""A stream of judged queries with a comparator of norm 1 in the space of the rbf kernel.
 
     .. math:: u_t(x) = \sum_a b_a(t)\, e^{-\gamma \lVert x - p_a \rVert^2}, \qquad b(t)^\top K b(t) = 1,
@@ -71,76 +71,19 @@ class KernelStream(ShownAsFacts):
     True
     """
 
-    n_queries: int
-    documents: tuple[int, int]
-    features: int
-    grades: int
-    gamma: float
-    anchors: int
-    margin: float
+    gamma: PositiveFloat
+    anchors: Annotated[int, NumberRange(2)]
+    margin: PositiveFloat
     angle: float = 0.0
-    seed: int = 0
+    seed: NonNegativeInt = 0
 
     def __post_init__(self) -> None:
-        for name, least in {"n_queries": 1, "features": 1, "grades": 2, "anchors": 2, "seed": 0}.items():
-            object.__setattr__(self, name, as_whole(getattr(self, name), name, least))
-        fewest, most = as_range(self.documents, "documents")
-        if not 1 <= fewest <= most:
-            raise RankwiseError(f"documents must be at least 1 per query, the fewest first, got {self.documents}")
-        for name in ("gamma", "margin"):
-            if not is_number(getattr(self, name)) or not 0 < getattr(self, name) < math.inf:
-                raise RankwiseError(f"{name} must be a number above 0, got {getattr(self, name)!r:.60}")
-        if not is_number(self.angle) or not math.isfinite(self.angle):
-            raise RankwiseError(f"angle must be a finite number, got {self.angle!r:.60}")
+        super().__post_init__()
         if self._kept(self._sample_scores).mean() < _FEWEST:
             raise RankwiseError(
                 f"margin={self.margin:g} leaves no room for {self.grades} grades: the scores of the comparator reach "
                 f"from {self._sample_scores.min():.2g} to {self._sample_scores.max():.2g}"
             )
-
-    # ------------------------------------------------------------------------------------------- reading it
-
-    def __len__(self) -> int:
-        return self.n_queries
-
-    def __iter__(self) -> Iterator[Query]:
-        """The judged queries, one after the other."""
-        return (query for block in self.blocks() for query in block)
-
-    def blocks(self, *, first: int = 0) -> Iterator[Queries]:
-        """The stream in blocks of whole queries; the query ids are the numbers of the rounds.
-
-        Parameters
-        ----------
-        first : int, default=0
-            The first round.
-
-        Returns
-        -------
-        blocks : iterator of Queries
-            The queries from round ``first`` on.
-        """
-        if not 0 <= first <= self.n_queries:
-            raise RankwiseError(f"first must be a round of this stream, 0 to {self.n_queries:,}, got {first}")
-        return self._blocks(first)
-
-    def _blocks(self, first: int) -> Iterator[Queries]:
-        size = self._block_queries
-        for number in range(first // size, -(-self.n_queries // size)):
-            begin, end = number * size, min((number + 1) * size, self.n_queries)
-            block = self._draw(number)[max(first - begin, 0) : end - begin]
-            if len(block):
-                yield block
-
-    def queries(self) -> Queries:
-        """All judged queries at once.
-
-        Returns
-        -------
-        queries : Queries
-            The whole stream.
-        """
-        return Queries.concat(list(self.blocks()))
 
     def comparator(self, X: Matrix, t: int = 0) -> Vector:
         """u_t(x), the scores of the comparator of norm 1.
@@ -158,8 +101,6 @@ class KernelStream(ShownAsFacts):
             The scores.
         """
         return self._scores(np.asarray(X, dtype=np.float64), np.full(len(X), t))
-
-    # ------------------------------------------------------------------------------------------- drawing it
 
     @property
     def _block_queries(self) -> int:
@@ -204,10 +145,7 @@ class KernelStream(ShownAsFacts):
     def _draw(self, number: int) -> Queries:
         """Block ``number``, from a generator of its own."""
         random = np.random.default_rng([self.seed, 1, number])
-        fewest, most = self.documents
-        count = self._block_queries
-        start = np.concatenate([[0], np.cumsum(random.integers(fewest, most + 1, size=count))])
-        rounds = np.arange(number * count, (number + 1) * count)
+        rounds, start = self._draw_rounds(number, random)
         owner = np.repeat(rounds, np.diff(start))
         X = np.empty((len(owner), self.features))
         left, scores = np.arange(len(owner)), np.empty(len(owner))
@@ -266,8 +204,6 @@ def kernel_stream(
     stream : KernelStream
         The stream.
     """
-    generator = isinstance(random_state, np.random.Generator)
-    seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
     return KernelStream(
         n_queries=n_queries,
         documents=as_range(documents, "documents"),
@@ -277,5 +213,5 @@ def kernel_stream(
         anchors=anchors,
         margin=margin,
         angle=angle,
-        seed=int(seed),
+        seed=seed_of(random_state),
     )

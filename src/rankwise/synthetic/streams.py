@@ -5,22 +5,25 @@ all queries perfectly, some judgments are wrong, or the best weight vector turns
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.blas import one_blas_thread
+from rankwise._parameters import NonNegativeInt, NumberRange, PositiveInt, check_parameters
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.queries.checks import as_random, as_range, as_whole, is_number, refuse_unless_one_of
+from rankwise.queries.checks import as_range, as_whole
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 
 Vector = NDArray[np.float64]
+Rows = NDArray[np.int64]
 Flip = Literal["labels", "queries"]
 
 # Feature values that are drawn together (2 MB). It decides the bits of a stream, so it is part of its definition.
@@ -30,7 +33,98 @@ _SPREAD = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stream(ShownAsFacts):
+class JudgedStream(ShownAsFacts, ABC):
+    """Judged queries that are drawn block by block, each from a generator of its own, and never held as a whole.
+
+    Parameters
+    ----------
+    n_queries : int
+        The number of rounds.
+    documents : (int, int)
+        (fewest, most) documents per query.
+    features : int
+        The number of features.
+    grades : int
+        Labels are 0 .. grades - 1.
+    """
+
+    n_queries: PositiveInt
+    documents: tuple[int, int]
+    features: PositiveInt
+    grades: Annotated[int, NumberRange(2)]
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        self.__dict__.update({name: one.item() for name, one in vars(self).items() if isinstance(one, np.generic)})
+        fewest, most = as_range(self.documents, "documents")
+        if not 1 <= fewest <= most:
+            raise RankwiseError(f"documents must be at least 1 per query, the fewest first, got {self.documents}")
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __iter__(self) -> Iterator[Query]:
+        """The judged queries, one after the other."""
+        return (query for block in self.blocks() for query in block)
+
+    def blocks(self, *, first: int = 0) -> Iterator[Queries]:
+        """The stream in blocks of whole queries, as :func:`rankwise.iter_letor` gives them.
+
+        A block takes about 2 MB, or one query if that takes more. The query ids are the numbers of the rounds.
+
+        Parameters
+        ----------
+        first : int, default=0
+            The first round.
+
+        Returns
+        -------
+        blocks : iterator of Queries
+            The queries from round ``first`` on.
+        """
+        if not 0 <= first <= self.n_queries:
+            raise RankwiseError(f"first must be a round of this stream, 0 to {self.n_queries:,}, got {first}")
+        return self._blocks(first)
+
+    def _blocks(self, first: int) -> Iterator[Queries]:
+        """The blocks from a checked round on."""
+        size = self._block_queries
+        for number in range(first // size, -(-self.n_queries // size)):
+            begin, end = number * size, min((number + 1) * size, self.n_queries)
+            # A whole block is drawn even where the last one is cut: the first queries of a longer stream are the same.
+            block = self._draw(number)[max(first - begin, 0) : end - begin]
+            if len(block):
+                yield block
+
+    def queries(self) -> Queries:
+        """All judged queries at once.
+
+        Returns
+        -------
+        queries : Queries
+            The whole stream.
+        """
+        return Queries.concat(list(self.blocks()))
+
+    @property
+    @abstractmethod
+    def _block_queries(self) -> int:
+        """The number of queries per block."""
+
+    @abstractmethod
+    def _draw(self, number: int) -> Queries:
+        """Block ``number``, from a generator of its own."""
+
+    def _draw_rounds(self, number: int, random: np.random.Generator) -> tuple[Rows, Rows]:
+        """The numbers of the rounds of a block, and where the documents of each begin."""
+        fewest, most = self.documents
+        count = self._block_queries
+        start = np.concatenate([[0], np.cumsum(random.integers(fewest, most + 1, size=count))])
+        return np.arange(number * count, (number + 1) * count), start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream(JudgedStream):
     r"""A stream of judged queries with a hidden comparator u_t, drawn block by block and never held as a whole.
 
     A document of grade g in round t is
@@ -81,88 +175,22 @@ class Stream(ShownAsFacts):
     True
     """
 
-    n_queries: int
-    documents: tuple[int, int]
-    features: int
-    grades: int
     margin: float
-    radius: float
-    noise: float = 0.0
+    radius: Annotated[float, NumberRange(0, 1e150, closed="neither")]  # it is squared below
+    noise: Annotated[float, NumberRange(0, 1, closed="both")] = 0.0
     flip: Flip = "labels"
     angle: float = 0.0
-    seed: int = 0
+    seed: NonNegativeInt = 0
 
     def __post_init__(self) -> None:
-        for name, least in {"n_queries": 1, "features": 1, "grades": 2, "seed": 0}.items():
-            object.__setattr__(self, name, as_whole(getattr(self, name), name, least))
-        for name in ("margin", "radius", "noise", "angle"):
-            if not is_number(getattr(self, name)):
-                raise RankwiseError(f"{name} must be a number, got {getattr(self, name)!r:.60}")
-        fewest, most = as_range(self.documents, "documents")
-        if not 1 <= fewest <= most:
-            raise RankwiseError(f"documents must be at least 1 per query, the fewest first, got {self.documents}")
-        if not 0 < self.radius < 1e150:  # it is squared below
-            raise RankwiseError(f"radius must be above 0 and below 1e150, got {self.radius}")
+        super().__post_init__()
         if not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
                 "margin must be above 0 and below 2 radius / (grades - 1), so that the grades fit, "
                 f"got margin={self.margin}, radius={self.radius}, grades={self.grades}"
             )
-        if not 0 <= self.noise <= 1:
-            raise RankwiseError(f"noise must be between 0 and 1, got {self.noise}")
-        refuse_unless_one_of(self.flip, "flip", get_args(Flip))
-        if not math.isfinite(self.angle):
-            raise RankwiseError(f"angle must be finite, got {self.angle}")
         if self.angle and self.features < 2:
             raise RankwiseError(f"features must be at least 2 if angle is not 0, got {self.features}")
-
-    # ------------------------------------------------------------------------------------------- reading it
-
-    def __len__(self) -> int:
-        return self.n_queries
-
-    def __iter__(self) -> Iterator[Query]:
-        """The judged queries, one after the other."""
-        return (query for block in self.blocks() for query in block)
-
-    def blocks(self, *, first: int = 0) -> Iterator[Queries]:
-        """The stream in blocks of whole queries, as :func:`rankwise.iter_letor` gives them.
-
-        A block takes about 2 MB, or one query if that takes more. The query ids are the numbers of the rounds.
-
-        Parameters
-        ----------
-        first : int, default=0
-            The first round.
-
-        Returns
-        -------
-        blocks : iterator of Queries
-            The queries from round ``first`` on.
-        """
-        if not 0 <= first <= self.n_queries:
-            raise RankwiseError(f"first must be a round of this stream, 0 to {self.n_queries:,}, got {first}")
-        return self._blocks(first)
-
-    def _blocks(self, first: int) -> Iterator[Queries]:
-        """The blocks from a checked round on."""
-        size = self._block_queries
-        for number in range(first // size, -(-self.n_queries // size)):
-            begin, end = number * size, min((number + 1) * size, self.n_queries)
-            # A whole block is drawn even where the last one is cut: the first queries of a longer stream are the same.
-            block = self._draw(number)[max(first - begin, 0) : end - begin]
-            if len(block):
-                yield block
-
-    def queries(self) -> Queries:
-        """All judged queries at once.
-
-        Returns
-        -------
-        queries : Queries
-            The whole stream.
-        """
-        return Queries.concat(list(self.blocks()))
 
     def comparator(self, t: int = 0) -> Vector:
         """u_t: the unit vector that ranks a round with the margin.
@@ -180,11 +208,8 @@ class Stream(ShownAsFacts):
         (u,) = self._comparators(np.array([t]))
         return np.asarray(u)
 
-    # ------------------------------------------------------------------------------------------- drawing it
-
     @property
     def _block_queries(self) -> int:
-        """The number of queries per block."""
         return max(1, _BLOCK_VALUES // (self.documents[1] * self.features))
 
     @property
@@ -213,17 +238,14 @@ class Stream(ShownAsFacts):
     def _draw(self, number: int) -> Queries:
         """Block ``number``, from a generator of its own."""
         random = np.random.default_rng([self.seed, 1, number])
-        fewest, most = self.documents
-        count = self._block_queries
-        start = np.concatenate([[0], np.cumsum(random.integers(fewest, most + 1, size=count))])
-        rounds = np.arange(number * count, (number + 1) * count)
-        owner = np.repeat(np.arange(count), np.diff(start))
+        rounds, start = self._draw_rounds(number, random)
+        owner = np.repeat(np.arange(len(rounds)), np.diff(start))
         grade = random.integers(self.grades, size=len(owner))
         X = self._place(
             grade, self._comparators(rounds)[owner] if self.angle else self._comparators(rounds[:1]), random
         )
         # What is flipped is drawn last: noise changes labels, and nothing else.
-        hit = random.random(count)[owner] if self.flip == "queries" else random.random(len(owner))
+        hit = random.random(len(rounds))[owner] if self.flip == "queries" else random.random(len(owner))
         another = (grade + random.integers(1, self.grades, size=len(grade))) % self.grades
         flipped = self.grades - 1 - grade if self.flip == "queries" else another
         labels = np.where(hit < self.noise, flipped, grade).astype(np.float64)
@@ -293,17 +315,7 @@ def separable_stream(
     S. Chaudhuri and A. Tewari (2015). Perceptron like algorithms for online learning to rank. arXiv:1508.00842, Section
     8 and equation (21).
     """
-    generator = isinstance(random_state, np.random.Generator)
-    seed = as_random(random_state).integers(1 << 63) if generator else as_whole(random_state, "random_state")
-    return Stream(
-        n_queries=n_queries,
-        documents=as_range(documents, "documents"),
-        features=features,
-        grades=grades,
-        margin=margin,
-        radius=radius,
-        seed=int(seed),
-    )
+    return _make(n_queries, documents, features, grades, margin, radius, random_state)
 
 
 def noisy_stream(
@@ -339,16 +351,7 @@ def noisy_stream(
     stream : Stream
         The stream.
     """
-    clean = separable_stream(
-        n_queries,
-        documents=documents,
-        features=features,
-        grades=grades,
-        margin=margin,
-        radius=radius,
-        random_state=random_state,
-    )
-    return replace(clean, noise=noise, flip=flip)
+    return _make(n_queries, documents, features, grades, margin, radius, random_state, noise=noise, flip=flip)
 
 
 def drifting_stream(
@@ -380,16 +383,22 @@ def drifting_stream(
     stream : Stream
         The stream.
     """
-    still = separable_stream(
-        n_queries,
-        documents=documents,
-        features=features,
-        grades=grades,
-        margin=margin,
-        radius=radius,
-        random_state=random_state,
-    )
-    return replace(still, angle=angle)
+    return _make(n_queries, documents, features, grades, margin, radius, random_state, angle=angle)
+
+
+def _make(
+    n_queries: int, documents: Any, features: int, grades: int, margin: float, radius: float, state: Any, **more: Any
+) -> Stream:
+    """A stream, with its seed drawn from a generator if that is what was given."""
+    shape = {"n_queries": n_queries, "documents": as_range(documents, "documents"), "features": features}
+    return Stream(**shape, grades=grades, margin=margin, radius=radius, seed=seed_of(state), **more)
+
+
+def seed_of(random_state: int | np.random.Generator) -> int:
+    """The seed itself, or one that is drawn from the generator."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 63))
+    return as_whole(random_state, "random_state")
 
 
 def _dots(A: Vector, B: Vector) -> Vector:
