@@ -8,20 +8,19 @@ A kernel is compiled for the types that it is called with. The workloads of rank
 and of float32, on queries whose rows are grouped or scattered, and on data that came from arrays and from a file.
 """
 
+import io
 import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 
+import rankwise as rw
 from rankwise.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    from rankwise.queries.queries import Queries
 
 
 def workloads() -> dict[str, Callable[[], None]]:
@@ -69,10 +68,8 @@ def _quietly(work: Callable[[], None]) -> None:
 
 
 @cache
-def _queries(dtype: str = "float64", scattered: bool = False, weighted: bool = False) -> "Queries":
+def _queries(dtype: str = "float64", scattered: bool = False, weighted: bool = False) -> "rw.Queries":
     """A dozen judged queries; ``scattered`` rows are not grouped by query."""
-    from rankwise.queries.queries import Queries
-
     rng = np.random.default_rng(0)
     sizes = rng.integers(2, 9, 12)
     X = rng.uniform(-1.0, 1.0, size=(int(sizes.sum()), 3)).astype(dtype)
@@ -81,17 +78,17 @@ def _queries(dtype: str = "float64", scattered: bool = False, weighted: bool = F
     qid = np.repeat(np.arange(len(sizes)), sizes)
     order = rng.permutation(len(X)) if scattered else np.arange(len(X))
     weight = rng.integers(1, 4, len(sizes)).astype(np.float64) if weighted else None
-    return Queries.from_arrays(X[order], y[order], qid=qid[order], weight=weight)
+    return rw.Queries.from_arrays(X[order], y[order], qid=qid[order], weight=weight)
 
 
 @cache
-def _weighted_documents(dtype: str = "float64") -> "Queries":
+def _weighted_documents(dtype: str = "float64") -> "rw.Queries":
     """The same queries with document weights, for the losses and rankers that take them."""
     queries = _queries(dtype)
     return queries._replace(document_weight=np.random.default_rng(1).uniform(0.5, 2.0, queries.n_documents))
 
 
-def _forms() -> "list[Queries]":
+def _forms() -> "list[rw.Queries]":
     """Queries of every form that reaches other compiled code."""
     return [_queries(), _queries("float32"), _queries(scattered=True), _queries("float32", True, True)]
 
@@ -101,7 +98,6 @@ def _forms() -> "list[Queries]":
 
 def _evaluate() -> None:
     """Every measure under every rule for ties, with intervals, ranges over ties and other tools' conventions."""
-    import rankwise as rw
     from rankwise.measures._base import Ties, registered
     from rankwise.measures.conventions import CONVENTIONS
 
@@ -128,65 +124,56 @@ _LETOR = (
 )
 
 
-def _in_folder(work: Callable[[Path], None]) -> None:
-    """Run what writes files in a temporary folder."""
-    with tempfile.TemporaryDirectory() as folder:
-        work(Path(folder))
+def _in_folder(work: Callable[..., None]) -> Callable[..., None]:
+    """Give a temporary folder to what writes files."""
+
+    def run(*given: Any) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            work(Path(folder), *given)
+
+    return run
 
 
-def _read_letor() -> None:
+@_in_folder
+def _read_letor(folder: Path) -> None:
     """Text as a whole and as a stream, as float64 and float32, from a file and from memory, with and without qids."""
-    import io
-
-    import rankwise as rw
-
-    def work(folder: Path) -> None:
-        (folder / "text").write_bytes(_LETOR)
-        for dtype in ("float64", "float32"):
-            for source in (lambda: folder / "text", lambda: io.BytesIO(_LETOR)):
-                rw.read_letor(source(), dtype=dtype, missing="min", unjudged="drop")
-                list(rw.iter_letor(source(), dtype=dtype, missing="zero", unjudged="drop"))
-        plain = _LETOR.replace(b" qid:7", b"").replace(b" qid:x", b"")
-        rw.read_letor(io.BytesIO(plain), missing="zero", query_file=io.BytesIO(b"2\n1\n"))
-        rw.read_letor(io.BytesIO(_LETOR.replace(b"qid:x", b"qid:8")), missing="zero")
-        for broken in (b"1 qid:1 1:a\n", b"1 qid:1 1:1 1:2\n", b"1 qid:1 1:1\r2 qid:1 1:1\n"):
-            try:
-                rw.read_letor(io.BytesIO(broken))
-            except rw.errors.FileFormatError:
-                continue
-
-    _in_folder(work)
+    (folder / "text").write_bytes(_LETOR)
+    for dtype in ("float64", "float32"):
+        for source in (lambda: folder / "text", lambda: io.BytesIO(_LETOR)):
+            rw.read_letor(source(), dtype=dtype, missing="min", unjudged="drop")
+            list(rw.iter_letor(source(), dtype=dtype, missing="zero", unjudged="drop"))
+    plain = _LETOR.replace(b" qid:7", b"").replace(b" qid:x", b"")
+    rw.read_letor(io.BytesIO(plain), missing="zero", query_file=io.BytesIO(b"2\n1\n"))
+    rw.read_letor(io.BytesIO(_LETOR.replace(b"qid:x", b"qid:8")), missing="zero")
+    for broken in (b"1 qid:1 1:a\n", b"1 qid:1 1:1 1:2\n", b"1 qid:1 1:1\r2 qid:1 1:1\n"):
+        try:
+            rw.read_letor(io.BytesIO(broken))
+        except rw.errors.FileFormatError:
+            continue
 
 
-def _write_letor() -> None:
+@_in_folder
+def _write_letor(folder: Path) -> None:
     """Every form of queries as text, dense and sparse."""
-    import rankwise as rw
-
-    def work(folder: Path) -> None:
-        (folder / "text").write_bytes(_LETOR)
-        read = rw.read_letor(folder / "text", missing="zero")
-        for queries in (*_forms(), read, read.map_features(lambda X: X.astype("float32"))):
-            for sparse in (False, True):
-                rw.write_letor(queries, folder / "written", sparse=sparse)
-
-    _in_folder(work)
+    (folder / "text").write_bytes(_LETOR)
+    read = rw.read_letor(folder / "text", missing="zero")
+    for queries in (*_forms(), read, read.map_features(lambda X: X.astype("float32"))):
+        for sparse in (False, True):
+            rw.write_letor(queries, folder / "written", sparse=sparse)
 
 
-def _read_table() -> None:
+@_in_folder
+def _read_table(folder: Path) -> None:
     """A CSV file of judged queries, converted to the package's own format and to text."""
-    import rankwise as rw
     from rankwise.io.any_file import convert_any
 
-    def work(folder: Path) -> None:
-        rw.io.write_table(_queries(), folder / "a.csv")
-        rw.read_table(folder / "a.csv")
-        for dtype in ("float64", "float32"):
-            convert_any(folder / "a.csv", folder / "b.rankwise", dtype=dtype)
-            convert_any(folder / "b.rankwise", folder / "b.txt", dtype=dtype)
-            convert_any(folder / "b.txt", folder / "c.rankwise", dtype=dtype)
-        rw.load(folder / "c.rankwise")
-
-    _in_folder(work)
+    rw.io.write_table(_queries(), folder / "a.csv")
+    rw.read_table(folder / "a.csv")
+    for dtype in ("float64", "float32"):
+        convert_any(folder / "a.csv", folder / "b.rankwise", dtype=dtype)
+        convert_any(folder / "b.rankwise", folder / "b.txt", dtype=dtype)
+        convert_any(folder / "b.txt", folder / "c.rankwise", dtype=dtype)
+    rw.load(folder / "c.rankwise")
 
 
 # ------------------------------------------------------------------------------------------------------------- rankers
@@ -202,45 +189,36 @@ _MORE: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def _fit_and_use(kind: Any) -> None:
+@_in_folder
+def _fit_and_use(folder: Path, kind: Any) -> None:
     """Fit the declared examples of a ranker on every form of queries; predict, rank, certify, save and load."""
-    import rankwise as rw
-
-    def work(folder: Path) -> None:
-        _queries().save(folder / "q.rankwise")
-        stored = rw.load(folder / "q.rankwise")
-        held = _queries(scattered=True)[:6]
-        for number, example in enumerate([*kind.examples(), *(kind(**more) for more in _MORE.get(kind.name, ()))]):
-            forms = [*_forms(), stored] if number == 0 else _forms()[::3]
-            for queries in forms:
-                model = _fresh(example).fit(queries)
-                for X in (queries, queries[0]):
-                    model.predict(X)
-                for X in (queries.X, np.asfortranarray(queries.X)):
-                    with suppress(rw.errors.DataError):  # some rankers need to know the queries of the rows
-                        model.predict(X)
-                model.rank(queries)
-                model.score(queries)
-            model.certificate(queries, held)
-            if model.takes_validation:
-                _fresh(example).fit(_queries(), validation=held)
-            if model.takes_document_weights:
-                for dtype in ("float64", "float32"):
-                    _fresh(example).fit(_weighted_documents(dtype))
-            if hasattr(model, "state_"):
-                model.partial_fit(queries)
-                model.certificate()
-            model.save(folder / "m.rankwise")
-            rw.load(folder / "m.rankwise").predict(stored)
-
-    _in_folder(work)
-
-
-def _fresh(ranker: Any) -> Any:
-    """An unfitted copy."""
     from sklearn.base import clone
 
-    return clone(ranker)
+    _queries().save(folder / "q.rankwise")
+    stored = rw.load(folder / "q.rankwise")
+    held = _queries(scattered=True)[:6]
+    for number, example in enumerate([*kind.examples(), *(kind(**more) for more in _MORE.get(kind.name, ()))]):
+        forms = [*_forms(), stored] if number == 0 else _forms()[::3]
+        for queries in forms:
+            model = clone(example).fit(queries)
+            for X in (queries, queries[0]):
+                model.predict(X)
+            for X in (queries.X, np.asfortranarray(queries.X)):
+                with suppress(rw.errors.DataError):  # some rankers need to know the queries of the rows
+                    model.predict(X)
+            model.rank(queries)
+            model.score(queries)
+        model.certificate(queries, held)
+        if model.takes_validation:
+            clone(example).fit(_queries(), validation=held)
+        if model.takes_document_weights:
+            for dtype in ("float64", "float32"):
+                clone(example).fit(_weighted_documents(dtype))
+        if hasattr(model, "state_"):
+            model.partial_fit(queries)
+            model.certificate()
+        model.save(folder / "m.rankwise")
+        rw.load(folder / "m.rankwise").predict(stored)
 
 
 # -------------------------------------------------------------------------------------------------------------- losses
@@ -248,7 +226,6 @@ def _fresh(ranker: Any) -> Any:
 
 def _losses() -> None:
     """Every loss in every declared variant: alone on one query, in batch learning and online."""
-    import rankwise as rw
     from rankwise.losses._base import registered
 
     own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
@@ -267,7 +244,6 @@ def _losses() -> None:
 
 def _objective() -> None:
     """Derivatives of every loss for a booster, with and without document weights."""
-    import rankwise as rw
     from rankwise.losses._base import registered
 
     own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
@@ -281,8 +257,6 @@ def _objective() -> None:
 
 def _permutation_losses() -> None:
     """The losses over permutations, and the orders that attain them."""
-    import rankwise as rw
-
     scores, labels = np.array([0.3, 0.1, 0.2, -0.5]), np.array([2.0, 0.0, 1.0, 0.0])
     for loss in (rw.losses.TypeOne("nDCG@3"), rw.losses.TypeTwo("AP")):
         loss(scores, labels)
@@ -295,8 +269,6 @@ def _permutation_losses() -> None:
 
 def _scorer() -> None:
     """One query at a time, by a linear ranker and by a sum of steps."""
-    import rankwise as rw
-
     queries = _queries()
     for model in (rw.RidgeRanker(alpha=1.0).fit(queries), rw.RankBoost(rounds=3).fit(queries)):
         scorer = rw.Scorer(model)
@@ -341,9 +313,6 @@ def _trees() -> None:
 
 def _rank() -> None:
     """Ranked documents in every text format, with and without document ids."""
-    import io
-
-    import rankwise as rw
     from rankwise.cli.rank_output import Ranked, lines, score_lines
 
     with_ids = rw.read_letor(io.BytesIO(_LETOR), missing="zero")
@@ -357,24 +326,18 @@ def _rank() -> None:
 
 def _diagnose() -> None:
     """Problems of a set, and queries that two sets share."""
-    import rankwise as rw
-
     for queries in _forms():
         rw.diagnose(queries, queries[:5])
 
 
 def _compare() -> None:
     """Rankers over folds."""
-    import rankwise as rw
-
     rankers = {"ridge": rw.RidgeRanker(alpha=1.0), "perceptron": rw.SLAMPerceptron()}
     rw.compare(rankers, _queries(), ["nDCG@3", "AP"], folds=3)
 
 
 def _analysis() -> None:
     """Where rankers differ: pairs of labels, groups of queries, features."""
-    import rankwise as rw
-
     for queries in _forms():
         scores = np.asarray(queries.X[:, 0], np.float64)
         rw.analysis.label_pairs(queries, scores)
@@ -386,8 +349,6 @@ def _analysis() -> None:
 
 def _export() -> None:
     """A linear ranker and a sum of steps for an engine, with the parity check."""
-    import rankwise as rw
-
     queries = _queries()
     for model in (rw.RidgeRanker(alpha=1.0).fit(queries), rw.RankBoost(rounds=3).fit(queries)):
         rw.export(model, "python", sample=queries)
@@ -395,7 +356,6 @@ def _export() -> None:
 
 def _streams() -> None:
     """Synthetic streams, and the three online learners over them."""
-    import rankwise as rw
     from rankwise.evaluation.simulation import simulate
 
     simulate(rw.synthetic.separable_stream(20, documents=5, features=3))
@@ -410,8 +370,6 @@ def _streams() -> None:
 
 def _kernel_maps() -> None:
     """Maps of kernels on their own, and a stream with a comparator in the space of the kernel."""
-    import rankwise as rw
-
     for queries in _forms():
         for map_ in (
             rw.features.FourierFeatures(n_features=8),

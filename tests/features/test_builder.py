@@ -136,9 +136,9 @@ def test_a_transformer_that_fails_is_named():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"numbers": "log"}, "numbers must be"),
-        ({"rare": 1.5}, "rare must be"),
-        ({"max_levels": 0}, "max_levels must be"),
+        ({"numbers": "log"}, "'numbers' parameter of FeatureBuilder must be"),
+        ({"rare": 1.5}, "'rare' parameter of FeatureBuilder must be"),
+        ({"max_levels": 0}, "'max_levels' parameter of FeatureBuilder must be"),
         ({"columns": {"size": "numeric"}}, r"columns\['size'\]"),
         ({"ignore": "size"}, "ignore must be a list"),
         ({"columns": {"sice": "number"}}, "no column 'sice'"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rankwise.errors import DataError
 from rankwise.features.builder import FeatureBuilder
-from rankwise.features.columns import read_amounts, read_levels, read_numbers
+from rankwise.features.columns import read_levels, read_values
 from rankwise.features.table import RawTable
 from rankwise.features.treatments import Treatment
 from rankwise.measures._base import Vector
@@ -143,11 +143,9 @@ def rows_of_columns(builder: FeatureBuilder, table: RawTable) -> NDArray[np.obje
         column = table.column(one.columns[0])
         if one.kind == "category":
             found.append(read_levels(column))
-        elif one.kind == "amount":
-            values, units = read_amounts(column, one.reading["units"])
-            found += [values, units] if "encode" in one.steps else [values]
         else:
-            found.append(read_numbers(column, one.kind, one.reading))
+            values, units = read_values(column, one.kind, one.reading)
+            found += [values, units] if "encode" in one.steps else [values]
     rows = np.empty((table.n_rows, len(found)), dtype=object)
     for place, values in enumerate(found):
         rows[:, place] = [None if value != value else value for value in values.tolist()]  # NaN is missing

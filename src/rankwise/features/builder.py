@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
+from rankwise._parameters import OpenFraction, PositiveInt, check_parameters
 from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, FileFormatError, RankwiseError, in_one_line
 from rankwise.features.codec import unpack
@@ -17,20 +19,13 @@ from rankwise.features.per_query import WITHIN
 from rankwise.features.roles import docids_of, labels_of, training_layout, weights_of
 from rankwise.features.state import digest_of, digest_of_state, plain_state, read_state, rehearse
 from rankwise.features.table import QueriesTable, RawTable, as_table
-from rankwise.features.treatments import Layout, Settings, Treatment, treat, treat_by
-from rankwise.io.tables.rows import TableRows, as_queries, without_unjudged
-from rankwise.queries.checks import Floats, as_whole, first_repeated, is_whole, refuse_unless_one_of
+from rankwise.features.treatments import Layout, Treatment, treat, treat_by
+from rankwise.io.tables.rows import TableRows, Unjudged, as_queries, without_unjudged
+from rankwise.queries.checks import Floats, as_whole, first_repeated, refuse_unless_one_of
 from rankwise.queries.grouping import by_id
 from rankwise.queries.queries import Queries
 
-_CHOICES = {
-    "numbers": ("keep", "standard", "minmax", "robust", "quantile"),
-    "missing": ("median", "keep"),
-    "heavy_tails": ("log", "quantile", "keep"),
-    "categories": ("onehot", "ordinal", "ignore"),
-    "dates": ("age", "ignore"),
-    "unjudged": ("error", "drop", "zero"),
-}
+_PLAN = ("column", "kind", "treatment", "features", "reason")
 _LISTED = 12  # columns that a message names
 
 
@@ -38,6 +33,7 @@ class BuilderNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc
     """Raised if a builder is used before ``fit``; also a ``sklearn.exceptions.NotFittedError``."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
     """Learn from a table what to do with each column, and make features of tables in that way.
 
@@ -112,51 +108,23 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     Queries(2 queries, 4 documents, 4 features, labels 0 to 2)
     """
 
-    report_: Table
-    plan_: list[dict[str, Any]]
-    feature_names_out_: tuple[str, ...]
-    columns_in_: tuple[str, ...]
-    n_features_in_: int
-    digest_: str
-
-    def __init__(
-        self,
-        *,
-        qid: str = "qid",
-        label: str | None = "label",
-        docid: str | None = None,
-        weight: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        ignore: Sequence[str] = (),
-        numbers: str = "keep",
-        missing: str = "median",
-        heavy_tails: str = "log",
-        categories: str = "onehot",
-        max_levels: int = 50,
-        rare: float | int | None = 0.01,
-        dates: str = "age",
-        transformers: Mapping[Any, Any] | None = None,
-        per_query: Mapping[str, Any] | None = None,
-        grades: Mapping[str, float] | None = None,
-        unjudged: str = "error",
-    ) -> None:
-        self.qid = qid
-        self.label = label
-        self.docid = docid
-        self.weight = weight
-        self.columns = columns
-        self.ignore = ignore
-        self.numbers = numbers
-        self.missing = missing
-        self.heavy_tails = heavy_tails
-        self.categories = categories
-        self.max_levels = max_levels
-        self.rare = rare
-        self.dates = dates
-        self.transformers = transformers
-        self.per_query = per_query
-        self.grades = grades
-        self.unjudged = unjudged
+    qid: str = "qid"
+    label: str | None = "label"
+    docid: str | None = None
+    weight: str | None = None
+    columns: Mapping[str, str] | None = None
+    ignore: Sequence[str] = ()
+    numbers: Literal["keep", "standard", "minmax", "robust", "quantile"] = "keep"
+    missing: Literal["median", "keep"] = "median"
+    heavy_tails: Literal["log", "quantile", "keep"] = "log"
+    categories: Literal["onehot", "ordinal", "ignore"] = "onehot"
+    max_levels: PositiveInt = 50
+    rare: OpenFraction | PositiveInt | None = 0.01
+    dates: Literal["age", "ignore"] = "age"
+    transformers: Mapping[Any, Any] | None = None
+    per_query: Mapping[str, Any] | None = None
+    grades: Mapping[str, float] | None = None
+    unjudged: Unjudged = "error"
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -242,50 +210,30 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
                 continue
             if within and one.kind == "category":
                 raise DataError(f"per_query names the column {one.name!r}, which is a category and not a number")
-            made.append(treat(one, table, self._settings(), within, layout))
+            made.append(treat(one, table, self, within, layout))
         for names, transformer in own.items():
             made.append(treat_by(transformer, [known[name] for name in names], table))
         order = {name: place for place, name in enumerate(table.names)}
         return sorted(made, key=lambda one: order[one.columns[0]])
 
     def _take(
-        self,
-        treatments: list[Treatment],
-        decisions: list[Decision],
-        roles: dict[str, str | None],
-        width: int,
+        self, treatments: list[Treatment], decisions: list[Decision], roles: dict[str, str | None], width: int
     ) -> None:
         """Set what was learned, or read from a file."""
         names = _without_repeats([name for one in treatments for name in one.features])
-        rows, first = [], 0
-        features: dict[str, list[str]] = {}
-        words: dict[str, str] = {}
+        made: dict[str, tuple[str, list[str]]] = {}
+        first = 0
         for one in treatments:
-            mine = names[first : first + len(one.features)]
+            mine = one.words, names[first : first + len(one.features)]
             first += len(one.features)
-            for name in one.columns:
-                features[name], words[name] = mine, one.words
+            made.update(dict.fromkeys(one.columns, mine))
+        rows = []
         for decision in decisions:
-            name = decision.name
-            rows.append(
-                {
-                    "column": name,
-                    "kind": decision.kind,
-                    "treatment": words.get(name, "left out"),
-                    "features": features.get(name, []),
-                    "reason": decision.reason,
-                }
-            )
-        self.plan_ = rows
-        self.report_ = Table(
-            {
-                "column": [row["column"] for row in rows],
-                "kind": [row["kind"] for row in rows],
-                "treatment": [row["treatment"] for row in rows],
-                "features": [len(row["features"]) for row in rows],
-                "reason": [row["reason"] for row in rows],
-            }
-        )
+            words, features = made.get(decision.name, ("left out", []))
+            rows.append((decision.name, decision.kind, words, features, decision.reason))
+        self.plan_ = [dict(zip(_PLAN, row, strict=True)) for row in rows]
+        shown = {name: [row[name] for row in self.plan_] for name in _PLAN}
+        self.report_ = Table({**shown, "features": list(map(len, shown["features"]))})
         self.feature_names_out_ = tuple(names)
         self.columns_in_ = tuple(dict.fromkeys(name for one in treatments for name in one.columns))
         self.n_features_in_ = width
@@ -374,7 +322,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             weights_of(table, self.roles_["weight"]),
         )
         if rows.y is not None:
-            rows = without_unjudged(rows, self.unjudged)  # type: ignore[arg-type]
+            rows = without_unjudged(rows, self.unjudged)
         # features are put in last: they were checked, and may hold NaN if the builder leaves gaps
         queries = as_queries(rows._replace(X=np.empty((len(rows.X), 0))), [], "error", self.roles_["weight"])
         return queries._replace(X=rows.X, feature_names=self.feature_names_out_, built_by=self)
@@ -484,19 +432,9 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 
     # ------------------------------------------------------------------------------------------- checks
 
-    def _settings(self) -> Settings:
-        return Settings(self.numbers, self.missing, self.heavy_tails, self.categories, self.rare)
-
     def _check_params(self) -> None:
         """Refuse parameters that are not known."""
-        for name, known in _CHOICES.items():
-            refuse_unless_one_of(getattr(self, name), name, known)
-        as_whole(self.max_levels, "max_levels", 1)
-        if self.rare is not None:
-            share = isinstance(self.rare, float) and 0 < self.rare < 1
-            if not share and not is_whole(self.rare):
-                expected = "rare must be a share between 0 and 1, a number of rows, or None"
-                raise RankwiseError(f"{expected}, got {self.rare!r:.40}")
+        check_parameters(self)
         if isinstance(self.ignore, str):
             raise RankwiseError(f"ignore must be a list of columns, got {self.ignore!r:.40}")
         for name, value in dict(self.columns or {}).items():

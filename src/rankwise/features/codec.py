@@ -6,8 +6,9 @@ instances of the listed classes: parameters are checked by scikit-learn's own ru
 the class, and what compiled code relies on is computed again.
 """
 
+import importlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,28 +16,16 @@ from numpy.typing import NDArray
 
 from rankwise.errors import FileFormatError, RankwiseError
 
-# class -> its module, in scikit-learn or in this package
-STORABLE = {
-    "SimpleImputer": "sklearn.impute",
-    "MissingIndicator": "sklearn.impute",
-    "OneHotEncoder": "sklearn.preprocessing",
-    "OrdinalEncoder": "sklearn.preprocessing",
-    "QuantileTransformer": "sklearn.preprocessing",
-    "PowerTransformer": "sklearn.preprocessing",
-    "StandardScaler": "sklearn.preprocessing",
-    "MinMaxScaler": "sklearn.preprocessing",
-    "MaxAbsScaler": "sklearn.preprocessing",
-    "RobustScaler": "sklearn.preprocessing",
-    "SplineTransformer": "sklearn.preprocessing",
-    "KBinsDiscretizer": "sklearn.preprocessing",
-    "PolynomialFeatures": "sklearn.preprocessing",
-    "Nystroem": "sklearn.kernel_approximation",
-    "RBFSampler": "sklearn.kernel_approximation",
-    "PolynomialCountSketch": "sklearn.kernel_approximation",
-    "Pipeline": "sklearn.pipeline",
-    "FourierFeatures": "rankwise.features.kernel_maps",
-    "KernelPCAMap": "rankwise.features.kernel_maps",
+# the classes of every module, in scikit-learn or in this package
+_CLASSES = {
+    "sklearn.impute": "SimpleImputer MissingIndicator",
+    "sklearn.preprocessing": "OneHotEncoder OrdinalEncoder QuantileTransformer PowerTransformer StandardScaler "
+    "MinMaxScaler MaxAbsScaler RobustScaler SplineTransformer KBinsDiscretizer PolynomialFeatures",
+    "sklearn.kernel_approximation": "Nystroem RBFSampler PolynomialCountSketch",
+    "sklearn.pipeline": "Pipeline",
+    "rankwise.features.kernel_maps": "FourierFeatures KernelPCAMap",
 }
+STORABLE = {name: module for module, names in _CLASSES.items() for name in names.split()}
 _SCALARS = ("float64", "float32", "int64", "int32", "bool")
 _DTYPES = (*_SCALARS, "object", "int8", "uint8", "intp")
 _DEEPEST = 12
@@ -95,10 +84,7 @@ class Packed:
             items = [self.pack(item, what) for item in value]
             return {_T: "tuple" if isinstance(value, tuple) else "list", "items": items}
         if isinstance(value, dict):
-            return {
-                _T: "dict",
-                "items": [[self.pack(key, what), self.pack(item, what)] for key, item in value.items()],
-            }
+            return {_T: "dict", "items": [[self.pack(one, what) for one in pair] for pair in value.items()]}
         if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
             name = np.dtype(value).name
             if name in _DTYPES:
@@ -144,8 +130,6 @@ class Packed:
 
 def storable(name: str) -> Any:
     """A class of the list, imported when it is needed."""
-    import importlib
-
     return getattr(importlib.import_module(STORABLE[name]), name)
 
 
@@ -176,92 +160,67 @@ def unpack(json: Any, arrays: Mapping[str, NDArray[Any]], depth: int = 0) -> Any
     """
     if depth > _DEEPEST:
         raise FileFormatError("values stand inside of each other without end")
-    if json is None or isinstance(json, (bool, int, float, str)):
-        return json
-    kind = json.get(_T) if isinstance(json, dict) else None
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
-    if reader is None:
-        raise FileFormatError(f"a stored value is {json!r:.60}")
-    return reader(json, arrays, depth + 1)
+
+    def read(inside: Any) -> Any:
+        return unpack(inside, arrays, depth + 1)
+
+    match json:
+        case None | bool() | int() | float() | str():
+            return json
+        case {"is": "float", "value": "nan" | "inf" | "-inf" as value}:
+            return float(value)
+        case {"is": "scalar", "dtype": name, "value": value} if name in _SCALARS:
+            if isinstance(number := read(value), (bool, int, float)):
+                return np.dtype(name).type(number)
+        case {"is": "array", "name": str(name), "shape": shape, "order": "C" | "F" as order}:
+            flat = arrays.get(name)
+            if flat is None or flat.ndim != 1 or flat.size != _size(shape):
+                raise FileFormatError(f"a stored array {name!r:.40} is missing, or has another shape than {shape}")
+            array: NDArray[Any] = flat.reshape(shape)
+            return np.asfortranarray(array) if order == "F" else array
+        case {"is": "objects", "shape": shape, "items": [*items]}:
+            if len(items) != _size(shape):
+                raise FileFormatError("a stored array of texts has another length than it says")
+            found = np.empty(len(items), dtype=object)
+            for place, item in enumerate(items):
+                found[place] = read(item)
+            return found.reshape(shape)
+        case {"is": "list", "items": [*items]}:
+            return [read(item) for item in items]
+        case {"is": "tuple", "items": [*items]}:
+            return tuple(read(item) for item in items)
+        case {"is": "dict", "items": [*pairs]}:
+            return dict(_read_pair(pair, read) for pair in pairs)
+        case {"is": "dtype" | "type" as kind, "name": name} if name in _DTYPES:
+            return np.dtype(name) if kind == "dtype" else np.dtype(name).type
+        case {"is": "spline", "t": t, "c": c, "k": k, "extrapolate": extrapolate}:
+            return _make_spline(read(t), read(c), k, extrapolate)
+        case {"is": "transformer", "class": str(name), "parameters": dict(given), "learned": dict(learned)}:
+            if name in STORABLE:
+                return _make_transformer(name, given, learned, read)
+    raise FileFormatError(f"a stored value is {json!r:.60}")
 
 
-def _read_float(json: dict[str, Any], arrays: Any, depth: int) -> float:
-    if json.get("value") not in ("nan", "inf", "-inf"):
-        raise FileFormatError(f"a stored number is {json.get('value')!r:.40}")
-    return float(json["value"])
-
-
-def _read_scalar(json: dict[str, Any], arrays: Any, depth: int) -> Any:
-    value, name = unpack(json.get("value"), arrays, depth), json.get("dtype")
-    if name not in _SCALARS or not isinstance(value, (bool, int, float)):
-        raise FileFormatError(f"a stored number is {value!r:.40} of type {name!r:.40}")
-    return np.dtype(name).type(value)
-
-
-def _shape(json: dict[str, Any]) -> tuple[int, ...]:
-    shape = json.get("shape")
+def _size(shape: Any) -> int:
+    """The number of values of an array of a stored shape."""
     if not isinstance(shape, list) or len(shape) > 3 or not all(type(size) is int and size >= 0 for size in shape):
         raise FileFormatError(f"a stored array has shape {shape!r:.40}")
-    return tuple(shape)
+    return math.prod(shape)
 
 
-def _read_array(json: dict[str, Any], arrays: Any, depth: int) -> NDArray[Any]:
-    name, shape, order = json.get("name"), _shape(json), json.get("order")
-    flat = arrays.get(name) if isinstance(name, str) else None
-    if flat is None or flat.ndim != 1 or flat.size != math.prod(shape) or order not in ("C", "F"):
-        raise FileFormatError(f"a stored array {name!r:.40} is missing, or has another shape than {shape}")
-    array: NDArray[Any] = flat.reshape(shape)
-    return np.asfortranarray(array) if order == "F" else array
+def _read_pair(pair: Any, read: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """A key and its value."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise FileFormatError(f"a stored pair is {pair!r:.40}")
+    key, value = map(read, pair)
+    if not isinstance(key, (str, int, tuple)):
+        raise FileFormatError(f"a stored key is {key!r:.40}")
+    return key, value
 
 
-def _read_objects(json: dict[str, Any], arrays: Any, depth: int) -> NDArray[np.object_]:
-    items, shape = json.get("items"), _shape(json)
-    if not isinstance(items, list) or len(items) != math.prod(shape):
-        raise FileFormatError("a stored array of texts has another length than it says")
-    found = np.empty(len(items), dtype=object)
-    for place, item in enumerate(items):
-        found[place] = unpack(item, arrays, depth)
-    return found.reshape(shape)
-
-
-def _items(json: dict[str, Any]) -> list[Any]:
-    items = json.get("items")
-    if not isinstance(items, list):
-        raise FileFormatError(f"a stored list is {items!r:.40}")
-    return items
-
-
-def _read_list(json: dict[str, Any], arrays: Any, depth: int) -> list[Any]:
-    return [unpack(item, arrays, depth) for item in _items(json)]
-
-
-def _read_tuple(json: dict[str, Any], arrays: Any, depth: int) -> tuple[Any, ...]:
-    return tuple(_read_list(json, arrays, depth))
-
-
-def _read_dict(json: dict[str, Any], arrays: Any, depth: int) -> dict[Any, Any]:
-    found = {}
-    for pair in _items(json):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise FileFormatError(f"a stored pair is {pair!r:.40}")
-        key = unpack(pair[0], arrays, depth)
-        if not isinstance(key, (str, int, tuple)):
-            raise FileFormatError(f"a stored key is {key!r:.40}")
-        found[key] = unpack(pair[1], arrays, depth)
-    return found
-
-
-def _read_dtype(json: dict[str, Any], arrays: Any, depth: int) -> Any:
-    if json.get("name") not in _DTYPES:
-        raise FileFormatError(f"a stored type is {json.get('name')!r:.40}")
-    dtype = np.dtype(json["name"])
-    return dtype if json[_T] == "dtype" else dtype.type
-
-
-def _read_spline(json: dict[str, Any], arrays: Any, depth: int) -> Any:
+def _make_spline(t: Any, c: Any, k: Any, extrapolate: Any) -> Any:
     from scipy.interpolate import BSpline
 
-    t, c, k, extrapolate = (unpack(json.get(name), arrays, depth) for name in ("t", "c", "k", "extrapolate"))
     if not (isinstance(t, np.ndarray) and isinstance(c, np.ndarray) and type(k) is int and 0 <= k <= 20):
         raise FileFormatError("a stored spline lacks its knots, coefficients or degree")
     if extrapolate not in (True, False, "periodic") or t.dtype != np.float64 or c.dtype != np.float64:
@@ -269,41 +228,21 @@ def _read_spline(json: dict[str, Any], arrays: Any, depth: int) -> Any:
     return BSpline(t, c, k, extrapolate=extrapolate)  # which checks knots and shapes
 
 
-def _read_transformer(json: dict[str, Any], arrays: Any, depth: int) -> Any:
-    name, parameters, learned = json.get("class"), json.get("parameters"), json.get("learned")
-    if not (isinstance(name, str) and name in STORABLE and isinstance(parameters, dict) and isinstance(learned, dict)):
-        raise FileFormatError(f"a stored transformer is {name!r:.40}")
+def _make_transformer(name: str, given: dict[str, Any], learned: dict[str, Any], read: Callable[[Any], Any]) -> Any:
     kind = storable(name)
-    known = set(kind._get_param_names())
-    if not set(parameters) <= known:
-        raise FileFormatError(f"a stored {name} has the parameters {sorted(set(parameters) - known)!r:.60}")
-    made = kind(**{key: unpack(value, arrays, depth) for key, value in parameters.items()})
+    strange = set(given) - set(kind._get_param_names())
+    if strange:
+        raise FileFormatError(f"a stored {name} has the parameters {sorted(strange)!r:.60}")
+    made = kind(**{key: read(value) for key, value in given.items()})
     made._validate_params()  # the rules of the class itself
     for key, value in learned.items():
         # learned attributes end in _ or begin with _, and hide no method, property or constant of the class
         if not key.isidentifier() or not (key.endswith("_") or key.startswith("_")) or hasattr(kind, key):
             raise FileFormatError(f"a stored {name} has learned {key!r:.40}")
-        setattr(made, key, unpack(value, arrays, depth))
-    if learned:
-        check = _CHECKS.get(name)
-        if check is not None:
-            check(made)
+        setattr(made, key, read(value))
+    if learned and name in _CHECKS:
+        _CHECKS[name](made)
     return made
-
-
-_READERS = {
-    "float": _read_float,
-    "scalar": _read_scalar,
-    "array": _read_array,
-    "objects": _read_objects,
-    "list": _read_list,
-    "tuple": _read_tuple,
-    "dict": _read_dict,
-    "dtype": _read_dtype,
-    "type": _read_dtype,
-    "spline": _read_spline,
-    "transformer": _read_transformer,
-}
 
 
 # ---------------------------------------------------------------- what compiled code relies on, computed again
@@ -355,11 +294,6 @@ def _check_splines(made: Any) -> None:
         raise FileFormatError("a stored SplineTransformer has an impossible number of outputs")
 
 
-def _check_fourier(made: Any) -> None:
-    """The shape of the frequencies, which compiled code multiplies rows by."""
-    _check_matrix(made, "frequencies_", made.n_features_in_)
-
-
 def _check_kernel_pca(made: Any) -> None:
     """The shapes of the documents and of their projection, and the parameters of the kernel."""
     _check_matrix(made, "documents_", made.n_features_in_)
@@ -383,8 +317,9 @@ def _check_matrix(made: Any, name: str, width: int | None) -> None:
         raise FileFormatError(f"a stored {type(made).__name__} has a matrix {name} that does not fit")
 
 
-_CHECKS = {
-    "FourierFeatures": _check_fourier,
+_CHECKS: dict[str, Callable[[Any], None]] = {
+    # whose rows compiled code multiplies documents by
+    "FourierFeatures": lambda made: _check_matrix(made, "frequencies_", made.n_features_in_),
     "KernelPCAMap": _check_kernel_pca,
     "SplineTransformer": _check_splines,
     "OneHotEncoder": _check_onehot,

@@ -341,6 +341,13 @@ def read_amounts(column: Column, units: dict[str, str], learned_by: str = "train
     return values, found
 
 
+def read_values(column: Column, kind: str, reading: dict[str, Any]) -> tuple[Any, Any]:
+    """The numbers of a column, and the units of amounts; None for other kinds."""
+    if kind == "amount":
+        return read_amounts(column, reading["units"])
+    return read_numbers(column, kind, reading), None
+
+
 def read_levels(column: Column) -> NDArray[np.object_]:
     """The levels of a category as texts; what is missing is the empty text."""
     found = np.empty(len(column.values), dtype=object)

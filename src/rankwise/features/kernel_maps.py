@@ -6,6 +6,7 @@ Both are scikit-learn transformers that work row by row. A linear ranker on thei
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -77,11 +78,8 @@ class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_: int
 
     @abstractmethod
-    def _more_than_checked(self) -> None:
-        """Raise an error for parameters that are not valid."""
-
     def _validate_params(self) -> None:
-        self._more_than_checked()
+        """Raise an error for parameters that are not valid."""
 
     def _rows(self, X: Any, fitted: bool = True) -> checks.Floats:
         if fitted and not hasattr(self, "n_features_in_"):
@@ -124,6 +122,7 @@ class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return made
 
 
+@dataclass(eq=False, repr=False)
 class FourierFeatures(_RowMap):
     r"""Random Fourier features of the rbf kernel, in pairs of a cosine and a sine: norm(z(x)) = 1 for every x.
 
@@ -168,14 +167,11 @@ class FourierFeatures(_RowMap):
     # no row is longer, and fit does not look at the data
     row_radius = 1.0
 
-    frequencies_: Matrix
+    gamma: float | None = None
+    n_features: int = 256
+    random_state: Any = 0
 
-    def __init__(self, gamma: float | None = None, n_features: int = 256, random_state: Any = 0) -> None:
-        self.gamma = gamma
-        self.n_features = n_features
-        self.random_state = random_state
-
-    def _more_than_checked(self) -> None:
+    def _validate_params(self) -> None:
         kernel_shape("rbf", self.gamma, 1, 0.0, 1)
         if checks.as_whole(self.n_features, "n_features", 2, _MOST_FEATURES) % 2:
             raise RankwiseError(f"n_features must be even, for pairs of a cosine and a sine, got {self.n_features}")
@@ -195,7 +191,7 @@ class FourierFeatures(_RowMap):
         FourierFeatures
             The map itself.
         """
-        self._more_than_checked()
+        self._validate_params()
         return self._fit_width(self._rows(X, fitted=False).shape[1])
 
     def _fit_width(self, width: int) -> Self:
@@ -228,6 +224,7 @@ class FourierFeatures(_RowMap):
         return 2 * len(self.frequencies_)
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCAMap(_RowMap):
     r"""The exact map of kernel PCA: Phi(x) = Lambda^(-1/2) V' k(x), for K = V Lambda V' on the training documents.
 
@@ -274,17 +271,12 @@ class KernelPCAMap(_RowMap):
     True
     """
 
-    documents_: Matrix
-    projection_: Matrix
-    shape_: Vector
+    kernel: Kernel = "rbf"
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
 
-    def __init__(self, kernel: Kernel = "rbf", gamma: float | None = None, degree: int = 3, coef0: float = 1.0) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-
-    def _more_than_checked(self) -> None:
+    def _validate_params(self) -> None:
         kernel_shape(self.kernel, self.gamma, self.degree, self.coef0, 1)
 
     @one_blas_thread()

@@ -8,33 +8,26 @@ if asked. A category is encoded. The transformers of the user take the place of 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.errors import DataError, in_one_line
-from rankwise.features.columns import Decision, read_amounts, read_levels, read_numbers
+from rankwise.features.codec import storable
+from rankwise.features.columns import Decision, read_levels, read_numbers, read_values
 from rankwise.features.per_query import within_queries
 from rankwise.features.table import Column, RawTable
 from rankwise.queries.checks import plural
+
+if TYPE_CHECKING:
+    from rankwise.features.builder import FeatureBuilder
 
 Array = NDArray[np.float64]
 Layout = tuple[NDArray[np.int64], NDArray[np.int64] | None]  # start and rows of the queries
 _SCALERS = {"standard": "StandardScaler", "minmax": "MinMaxScaler", "robust": "RobustScaler"}
 _QUANTILES = 1000
 _MISSING, _OTHER = "(missing)", "(other)"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The treatments of kinds of columns: the parameters of :class:`rankwise.FeatureBuilder` of the same names."""
-
-    numbers: str = "keep"
-    missing: str = "median"
-    heavy_tails: str = "log"
-    categories: str = "onehot"
-    rare: float | int | None = 0.01
 
 
 @dataclass(frozen=True)
@@ -109,11 +102,7 @@ class Treatment:
         return self._number(table.column(self.columns[0]), layout)
 
     def _number(self, column: Column, layout: Layout) -> Array:
-        units = None
-        if self.kind == "amount":
-            values, units = read_amounts(column, self.reading["units"])
-        else:
-            values = read_numbers(column, self.kind, self.reading)
+        values, units = read_values(column, self.kind, self.reading)
         if self.kind == "date":
             values = self.reading["latest"] - values
         filled = self._fill(values[:, None])
@@ -154,7 +143,9 @@ def dense(found: Any) -> Array:
 # --------------------------------------------------------------------------------------------------------- learning
 
 
-def treat(decision: Decision, table: RawTable, settings: Settings, within: Sequence[str], layout: Layout) -> Treatment:
+def treat(
+    decision: Decision, table: RawTable, settings: "FeatureBuilder", within: Sequence[str], layout: Layout
+) -> Treatment:
     """Learn what makes features of a column.
 
     Parameters
@@ -163,7 +154,7 @@ def treat(decision: Decision, table: RawTable, settings: Settings, within: Seque
         What is done with the column.
     table : RawTable
         The training table.
-    settings : Settings
+    settings : FeatureBuilder
         How kinds are treated.
     within : sequence of str
         Transformations within queries.
@@ -179,11 +170,7 @@ def treat(decision: Decision, table: RawTable, settings: Settings, within: Seque
     if decision.kind == "category":
         return _category(decision, column, settings)
     reading = dict(decision.reading)
-    units = None
-    if decision.kind == "amount":
-        values, units = read_amounts(column, reading["units"])
-    else:
-        values = read_numbers(column, decision.kind, reading)
+    values, units = read_values(column, decision.kind, reading)
     if decision.kind == "date":
         reading["latest"] = float(np.nanmax(values))
         values = reading["latest"] - values
@@ -191,7 +178,12 @@ def treat(decision: Decision, table: RawTable, settings: Settings, within: Seque
 
 
 def _number(
-    decision: Decision, values: Array, units: Any, reading: dict[str, Any], settings: Settings, within: tuple[str, ...]
+    decision: Decision,
+    values: Array,
+    units: Any,
+    reading: dict[str, Any],
+    settings: "FeatureBuilder",
+    within: tuple[str, ...],
 ) -> Treatment:
     """A number, a truth value, an age or an amount."""
     name, kind = decision.name, decision.kind
@@ -206,7 +198,7 @@ def _number(
     keep = settings.missing == "keep"
     if not keep:
         strategy = "most_frequent" if kind == "boolean" else "median"
-        steps["fill"] = _sklearn("impute", "SimpleImputer")(
+        steps["fill"] = storable("SimpleImputer")(
             strategy=strategy, add_indicator=bool(gaps), keep_empty_features=True
         ).fit(main)
         main = steps["fill"].transform(main)[:, :1]
@@ -231,27 +223,23 @@ def _number(
         words.append("gaps left as NaN")
     made = Treatment((name,), kind, reading, tuple(names), "; ".join(words) or "as it is", log, within, steps)
     if kind == "amount" and len(reading["units"]) > 1:
-        encoded = _category(Decision(f"{name}_unit", "category", ""), _units_column(name, units), settings)
+        encoded = _category(Decision(f"{name}_unit", "category", ""), Column(f"{name}_unit", "text", units), settings)
         steps["encode"] = encoded.steps["encode"]
         made = replace(made, features=(*names, *encoded.features), words=f"{made.words}; unit {encoded.words}")
     return made
 
 
-def _units_column(name: str, units: Any) -> Column:
-    return Column(f"{name}_unit", "text", units)
-
-
-def _category(decision: Decision, column: Column, settings: Settings) -> Treatment:
+def _category(decision: Decision, column: Column, settings: "FeatureBuilder") -> Treatment:
     """A category, by its encoder."""
     name, levels = decision.name, read_levels(column)[:, None]
     if settings.categories == "ordinal":
-        encoder = _sklearn("preprocessing", "OrdinalEncoder")(
+        encoder = storable("OrdinalEncoder")(
             handle_unknown="use_encoded_value", unknown_value=-1, min_frequency=settings.rare
         ).fit(levels)
         return Treatment(
             (name,), "category", {}, (f"{name}_code",), "number of its level, -1 if unseen", steps={"encode": encoder}
         )
-    encoder = _sklearn("preprocessing", "OneHotEncoder")(
+    encoder = storable("OneHotEncoder")(
         handle_unknown="infrequent_if_exist", min_frequency=settings.rare, sparse_output=False
     ).fit(levels)
     rare = encoder.infrequent_categories_[0] if settings.rare is not None else None
@@ -295,7 +283,7 @@ def treat_by(transformer: Any, decisions: Sequence[Decision], table: RawTable) -
         reading = {decision.name: dict(decision.reading) for decision in decisions}
         values = np.column_stack([read_numbers(table.column(name), "number", reading[name]) for name in names])
         if not _fills(own):
-            steps["fill"] = _sklearn("impute", "SimpleImputer")(strategy="median", keep_empty_features=True).fit(values)
+            steps["fill"] = storable("SimpleImputer")(strategy="median", keep_empty_features=True).fit(values)
             values = steps["fill"].transform(values)
     else:
         values = np.column_stack([read_levels(table.column(name)) for name in names])
@@ -332,18 +320,9 @@ def _scaler(how: str, n_rows: int) -> Any:
     """The transformer that scales a number."""
     if how == "quantile":
         # without a subsample, so that no chance enters
-        return _sklearn("preprocessing", "QuantileTransformer")(
-            n_quantiles=max(1, min(_QUANTILES, n_rows)), subsample=None
-        )
-    return _sklearn("preprocessing", _SCALERS[how])()
+        return storable("QuantileTransformer")(n_quantiles=max(1, min(_QUANTILES, n_rows)), subsample=None)
+    return storable(_SCALERS[how])()
 
 
 def _describe(transformer: Any, columns: Sequence[str]) -> str:
     return f"the transformer {type(transformer).__name__} of {' and '.join(map(repr, columns))}"
-
-
-def _sklearn(module: str, name: str) -> Any:
-    """A class of scikit-learn, imported when it is needed."""
-    import importlib
-
-    return getattr(importlib.import_module(f"sklearn.{module}"), name)

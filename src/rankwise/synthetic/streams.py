@@ -390,7 +390,11 @@ def _make(
     n_queries: int, documents: Any, features: int, grades: int, margin: float, radius: float, state: Any, **more: Any
 ) -> Stream:
     """A stream, with its seed drawn from a generator if that is what was given."""
-    shape = {"n_queries": n_queries, "documents": as_range(documents, "documents"), "features": features}
+    shape: dict[str, Any] = {
+        "n_queries": n_queries,
+        "documents": as_range(documents, "documents"),
+        "features": features,
+    }
     return Stream(**shape, grades=grades, margin=margin, radius=radius, seed=seed_of(state), **more)
 
 

@@ -247,7 +247,7 @@ def _skeleton(table: RawTable, options: dict[str, Any]) -> Queries:
         )
     places = np.arange(table.n_rows, dtype=np.float64)[:, None]
     ids, docids = table.identities(known.qid), docids_of(table, known.docid, ())
-    rows = without_unjudged(TableRows(places, labels, ids, docids, None), known.unjudged)  # type: ignore[arg-type]
+    rows = without_unjudged(TableRows(places, labels, ids, docids, None), known.unjudged)
     return as_queries(rows, ["row"], "error")
 
 
