@@ -231,7 +231,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         for decision in decisions:
             words, features = made.get(decision.name, ("left out", []))
             rows.append((decision.name, decision.kind, words, features, decision.reason))
-        self.plan_ = [dict(zip(_PLAN, row, strict=True)) for row in rows]
+        self.plan_: list[dict[str, Any]] = [dict(zip(_PLAN, row, strict=True)) for row in rows]
         shown = {name: [row[name] for row in self.plan_] for name in _PLAN}
         self.report_ = Table({**shown, "features": list(map(len, shown["features"]))})
         self.feature_names_out_ = tuple(names)

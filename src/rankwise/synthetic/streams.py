@@ -390,12 +390,8 @@ def _make(
     n_queries: int, documents: Any, features: int, grades: int, margin: float, radius: float, state: Any, **more: Any
 ) -> Stream:
     """A stream, with its seed drawn from a generator if that is what was given."""
-    shape: dict[str, Any] = {
-        "n_queries": n_queries,
-        "documents": as_range(documents, "documents"),
-        "features": features,
-    }
-    return Stream(**shape, grades=grades, margin=margin, radius=radius, seed=seed_of(state), **more)
+    shape: dict[str, Any] = {"documents": as_range(documents, "documents"), "features": features, "grades": grades}
+    return Stream(n_queries=n_queries, **shape, margin=margin, radius=radius, seed=seed_of(state), **more)
 
 
 def seed_of(random_state: int | np.random.Generator) -> int:
