@@ -214,16 +214,15 @@ class FourierSum(MapSum):
     mark = "frequency"
 
     @classmethod
-    def of(cls, frequencies: Vector, cosine: Vector, sine: Vector, center: Vector, scale: Vector, **rest: Any) -> Any:
+    def of(
+        cls, frequencies: Vector, cosine: Vector, sine: Vector, center: Vector, scale: Vector, **rest: Any
+    ) -> "FourierSum":
         """The formula on raw features of waves on (x - center) / scale."""
         raw = frequencies / scale
         # cos(t - p) = cos t cos p + sin t sin p and sin(t - p) = sin t cos p - cos t sin p
         phase = raw @ center
-        turned = (
-            cosine * np.cos(phase) - sine * np.sin(phase),
-            cosine * np.sin(phase) + sine * np.cos(phase),
-        )
-        return cls(frequencies=raw, cosine=turned[0], sine=turned[1], **rest)
+        turned = cosine * np.cos(phase) - sine * np.sin(phase)
+        return cls(frequencies=raw, cosine=turned, sine=cosine * np.sin(phase) + sine * np.cos(phase), **rest)
 
     def onnx(self, graph: ExactGraph) -> str:
         """Cosines and sines of the angles X W', and then their products with the weights."""

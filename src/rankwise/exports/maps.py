@@ -1,7 +1,7 @@
 """The formula of linear weights on a map: which maps can be written, and what stands before them."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from rankwise._kernels import mercer
 from rankwise._kernels.blas import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scale_pieces, spline_curves
+from rankwise.exports.formula import WeightedSum
 from rankwise.exports.map_sums import FourierSum, KernelSum, MapSum, ProductSum
 from rankwise.exports.raw_thresholds import center_and_scale
 from rankwise.features.kernel_maps import FourierFeatures, KernelPCAMap
@@ -24,28 +25,6 @@ from rankwise.rankers.online.kernel_perceptron import KernelPerceptron
 # Products of features that a file may hold, and those that are counted to find out how many there are.
 _MOST_PRODUCTS, _MOST_COUNTED = 20_000, 1_000_000
 _NEVER = float(np.finfo(np.float64).max)  # the scale of a feature that counts nothing
-
-
-@dataclass(frozen=True)
-class LinearSum:
-    """w . (x - center) / scale + constant, before it is a formula with names.
-
-    Attributes
-    ----------
-    weight : ndarray
-        The weights.
-    center : ndarray
-        What is subtracted from each feature.
-    scale : ndarray
-        What each feature is divided by.
-    constant : float
-        The constant.
-    """
-
-    weight: Vector
-    center: Vector
-    scale: Vector
-    constant: float
 
 
 @dataclass(frozen=True)
@@ -101,7 +80,7 @@ class Standardized:
 
 
 @one_blas_thread()
-def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None) -> MapSum | LinearSum | None:
+def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None) -> MapSum | WeightedSum:
     """What a ranker on a map computes on raw features.
 
     Parameters
@@ -115,20 +94,22 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
 
     Returns
     -------
-    MapSum, LinearSum or None
-        The formula; None for a ranker without a map.
+    MapSum or WeightedSum
+        The formula.
 
     Raises
     ------
     RankwiseError
-        If the map cannot be written.
+        If the ranker has no map, or one that cannot be written.
     """
     before = Standardized.of(len(names), scaler)
     rest: dict[str, Any] = {"names": names, "missing": ranker.missing}
     if isinstance(ranker, KernelPerceptron):
         return _of_perceptron(ranker, before, rest)
     if not isinstance(ranker, MappedRanker):
-        return None
+        raise RankwiseError(
+            f"{ranker.name} cannot be exported: only weighted sums of features, and sums of steps or trees, can be"
+        )
     inside = ranker.ranker_._scoring_model()
     if not isinstance(inside, LinearRanker):
         raise RankwiseError(
@@ -142,7 +123,7 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
     for step in scalers:
         before = _scale(before, step, ranker)
     if last is None:
-        return LinearSum(weights, before.center, before.scale, rest["constant"])
+        return _linear(weights, before, rest)
     write = _MAPS.get(type(last).__name__)
     if write is None:
         raise _refusal(ranker, last)
@@ -191,64 +172,63 @@ _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 # ------------------------------------------------------------------------------------------------- the maps
 
 
-def _of_perceptron(ranker: KernelPerceptron, before: Standardized, rest: dict[str, Any]) -> MapSum | LinearSum:
+def _of_perceptron(ranker: KernelPerceptron, before: Standardized, rest: dict[str, Any]) -> MapSum | WeightedSum:
     """A perceptron on random features, or on stored documents."""
     rest["constant"] = 0.0
     if hasattr(ranker, "map_"):
         return _fourier(ranker.map_, ranker.state_.w, before, rest)
     stored = ranker.state_.stored
-    return _kernels(ranker.state_.documents[:stored], ranker.state_.c[:stored], ranker._shape(), before, rest)
+    return _kernels(ranker.state_.documents[:stored], ranker.state_.c[:stored], ranker._shape().tolist(), before, rest)
+
+
+def _linear(weights: Vector, before: Standardized, rest: dict[str, Any]) -> WeightedSum:
+    return WeightedSum(**rest, weight=weights, center=before.center, scale=before.scale)
 
 
 def _fourier(map_: FourierFeatures, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     half = len(map_.frequencies_)
-    weights = weights / np.sqrt(half)
-    return _waves(map_.frequencies_, weights[:half], weights[half:], before, rest)
+    cosine, sine = np.split(weights / np.sqrt(half), 2)
+    return FourierSum.of(map_.frequencies_, cosine, sine, before.center, before.scale, **rest)
 
 
 def _sampler(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
     # cos(t + b) = cos t cos b - sin t sin b
     weights = weights * np.sqrt(2.0 / map_.n_components)
-    shift = map_.random_offset_
-    return _waves(map_.random_weights_.T, weights * np.cos(shift), -weights * np.sin(shift), before, rest)
-
-
-def _waves(frequencies: Vector, cosine: Vector, sine: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
-    found: MapSum = FourierSum.of(frequencies, cosine, sine, before.center, before.scale, **rest)
-    return found
+    cosine, sine = weights * np.cos(map_.random_offset_), -weights * np.sin(map_.random_offset_)
+    return FourierSum.of(map_.random_weights_.T, cosine, sine, before.center, before.scale, **rest)
 
 
 def _kernels(
-    landmarks: Vector, weights: Vector, shape: Vector, before: Standardized, rest: dict[str, Any]
-) -> MapSum | LinearSum:
-    """Weights on kernels with landmarks; a linear kernel is a weighted sum."""
-    number, gamma, degree, coef0 = shape.tolist()
-    kernel = mercer.KERNELS[int(number)]
-    if kernel == "linear" or not len(weights):
-        return LinearSum(landmarks.T @ weights, before.center, before.scale, rest["constant"])
+    landmarks: Vector, weights: Vector, shape: Sequence[Any], before: Standardized, rest: dict[str, Any]
+) -> MapSum | WeightedSum:
+    """Weights on kernels with landmarks, for (kernel, gamma, degree, coef0); a linear kernel is a weighted sum."""
+    if isinstance(shape[0], float):  # as compiled code reads it
+        shape = (mercer.KERNELS[int(shape[0])], *shape[1:])
+    if shape[0] == "linear" or not len(weights):
+        return _linear(landmarks.T @ weights, before, rest)
+    kernel, gamma, degree, coef0 = shape[0], float(shape[1]), int(shape[2]), float(shape[3])
     return KernelSum(
         **rest,
         landmarks=landmarks,
         weight=weights,
         kernel=kernel,
         gamma=gamma,
-        degree=int(degree),
+        degree=degree,
         coef0=coef0,
         center=before.center,
         scale=before.scale,
     )
 
 
-def _exact(map_: KernelPCAMap, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | LinearSum:
-    return _kernels(map_.documents_, map_.projection_ @ weights, map_.shape_, before, rest)
+def _exact(map_: KernelPCAMap, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | WeightedSum:
+    return _kernels(map_.documents_, map_.projection_ @ weights, map_.shape_.tolist(), before, rest)
 
 
-def _nystroem(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | LinearSum:
+def _nystroem(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | WeightedSum:
     kernels = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid"}
     kernel = kernels.get(map_.kernel) if isinstance(map_.kernel, str) else None
     given = {**(map_.kernel_params or {}), "gamma": map_.gamma, "degree": map_.degree, "coef0": map_.coef0}
-    width = map_.components_.shape[1]
-    usual = {"gamma": 1.0 / width, "degree": 3, "coef0": 1.0}
+    usual = {"gamma": 1.0 / map_.components_.shape[1], "degree": 3, "coef0": 1.0}
     gamma, degree, coef0 = (usual[name] if given.get(name) is None else given[name] for name in usual)
     if kernel is None or degree != int(degree):
         raise RankwiseError(
@@ -256,12 +236,7 @@ def _nystroem(map_: Any, weights: Vector, before: Standardized, rest: dict[str, 
             "and 'poly' of a whole degree"
         )
     rotated = map_.normalization_.T @ weights
-    if kernel == "linear":
-        return LinearSum(map_.components_.T @ rotated, before.center, before.scale, rest["constant"])
-    shape: dict[str, Any] = {"kernel": kernel, "gamma": float(gamma), "degree": int(degree), "coef0": float(coef0)}
-    return KernelSum(
-        **rest, landmarks=map_.components_, weight=rotated, **shape, center=before.center, scale=before.scale
-    )
+    return _kernels(map_.components_, rotated, (kernel, gamma, degree, coef0), before, rest)
 
 
 def _polynomials(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
@@ -295,9 +270,8 @@ def _products(worth: dict[tuple[int, ...], float], before: Standardized, rest: d
     rows = [places + (width,) * (degree - len(places)) for places in worth] or [(width,) * degree]
     weight = np.array(list(worth.values()) or [0.0])
     own: NDArray[np.int64] = np.array(rows, dtype=np.int64)
-    return ProductSum(
-        **{**rest, "constant": constant}, weight=weight, places=own, center=before.center, scale=before.scale
-    )
+    rest = {**rest, "constant": constant}
+    return ProductSum(**rest, weight=weight, places=own, center=before.center, scale=before.scale)
 
 
 def _refuse_many(count: int) -> None:
@@ -324,14 +298,11 @@ def _curves(map_: Any, weights: Vector, before: Standardized, rest: dict[str, An
         rising = before.rising(place) if around is None else None
         plain = rising is None and center == 0 and scale == 1
         pieces.append(tuple(own if plain else scale_pieces(own, center, scale, rising)))
+    turns = None
     if around is not None:
-        around = [
-            (center + scale * start, scale * length) if scale != _NEVER else (0.0, 1.0)
-            for (start, length), center, scale in zip(
-                around, before.center.tolist(), before.scale.tolist(), strict=True
-            )
-        ]
-    return CurveSum(**rest, pieces=tuple(pieces), period=None if around is None else tuple(around))
+        scaled = zip(around, before.center.tolist(), before.scale.tolist(), strict=True)
+        turns = tuple((c + s * start, s * length) if s != _NEVER else (0.0, 1.0) for (start, length), c, s in scaled)
+    return CurveSum(**rest, pieces=tuple(pieces), period=turns)
 
 
 def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
@@ -340,7 +311,7 @@ def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
     return (Piece(-np.inf, False, 0.0, (float(np.polyval(last.coef, -last.origin)),)),)
 
 
-_MAPS: dict[str, Callable[[Any, Vector, Standardized, dict[str, Any]], MapSum | LinearSum]] = {
+_MAPS: dict[str, Callable[[Any, Vector, Standardized, dict[str, Any]], MapSum | WeightedSum]] = {
     "FourierFeatures": _fourier,
     "RBFSampler": _sampler,
     "Nystroem": _nystroem,

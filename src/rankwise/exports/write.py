@@ -11,15 +11,25 @@ import numpy as np
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
-from rankwise.exports.formula import Formula, FusionFormula, NetworkSum, Scaling, formula_of, open_model
+from rankwise.exports.formula import Formula, FusionFormula, NetworkSum, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import MapSum
+from rankwise.exports.maps import formula_of_map
 from rankwise.exports.parity import parity_of
+from rankwise.exports.raw_thresholds import on_raw_features
+from rankwise.features.builder import FeatureBuilder
 from rankwise.features.table import as_table
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import Ranker
+from rankwise.queries.scaling import Scaler
+from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._inputs import align, apply_builder
+from rankwise.rankers.boosting.steps import ThresholdRanker
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
+from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
+Scaling = Scaler | Literal["none"] | None
 AnyFormula = Formula | NetworkSum | MapSum | FusionFormula
 
 
@@ -144,22 +154,20 @@ def _express(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
         plain = formula.as_weighted_sum
         if plain is not None:
             return plain
-        able = sorted(name for name, kind in targets().items() if FusionFormula in kind.takes)
+        able = ", ".join(sorted(name for name, kind in targets().items() if FusionFormula in kind.takes))
         raise RankwiseError(
             f"{target.title} scores a document without seeing its query, and {ranker.name} normalizes scores within "
-            f"each query: export to {', '.join(able)}, or fit with normalizer='none'"
+            f"each query: export to {able}, or fit with normalizer='none'"
         )
-    if isinstance(formula, NetworkSum) and FusionFormula not in target.takes:
-        able = sorted(name for name, kind in targets().items() if NetworkSum in kind.takes)
-        raise RankwiseError(
-            f"networks such as {ranker.name} are not written for {target.title}: export to {', '.join(able)}"
-        )
-    if isinstance(formula, MapSum) and FusionFormula not in target.takes:
-        able = sorted(name for name, kind in targets().items() if MapSum in kind.takes)
-        raise RankwiseError(
-            f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is {formula.about}: "
-            f"export to {', '.join(able)}"
-        )
+    if FusionFormula not in target.takes:
+        able = ", ".join(sorted(name for name, kind in targets().items() if MapSum in kind.takes))
+        if isinstance(formula, NetworkSum):
+            raise RankwiseError(f"networks such as {ranker.name} are not written for {target.title}: export to {able}")
+        if isinstance(formula, MapSum):
+            raise RankwiseError(
+                f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is "
+                f"{formula.about}: export to {able}"
+            )
     raise RankwiseError(f"{target.title} requires a HybridRanker, got {ranker.name}")
 
 
@@ -267,3 +275,133 @@ def _shift(shift: Any, scores: Any) -> float:
     if isinstance(shift, bool) or not isinstance(shift, (int, float)) or not abs(shift) < float("inf"):
         raise RankwiseError(f"shift must be a number or 'sample', got {shift!r:.40}")
     return float(shift)
+
+
+# ------------------------------------------------------------------------------------------ what the ranker computes
+
+
+def formula_of(
+    ranker: Ranker, scaler: Scaler | None, feature_names: Sequence[str] | None
+) -> tuple[AnyFormula, list[str]]:
+    """What a fitted ranker computes on raw features.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The fitted ranker.
+    scaler : Scaler or None
+        The scaler through which it sees raw features.
+    feature_names : sequence of str or None
+        The names of the features in the engine.
+
+    Returns
+    -------
+    formula : WeightedSum, StepSum, TreeSum, NetworkSum, MapSum or FusionFormula
+        The formula.
+    notes : list of str
+        Notes about names and missing values.
+
+    Raises
+    ------
+    RankwiseError
+        If the ranker is neither a weighted sum nor a sum of steps or trees, nor linear weights on a map, nor a network.
+    """
+    names, notes = _names(ranker, feature_names)
+    ranker = ranker._scoring_model()  # a committee of linear rankers is a linear ranker
+    if ranker.missing == "min":
+        notes.append(
+            "the ranker fills missing values with the smallest of their query (missing='min'), which no engine does: "
+            "send complete features"
+        )
+    if isinstance(ranker, LinearRanker):
+        constant = float(getattr(ranker, "intercept_", 0.0))
+        found = WeightedSum(names, ranker.coef_.astype(np.float64), constant, missing=ranker.missing)
+        return (found if scaler is None else found.scaled_by(scaler)), notes
+    if isinstance(ranker, ThresholdRanker):
+        steps = ranker.steps_
+        parts = steps["feature"].astype(np.int64), steps["threshold"].copy(), steps["alpha"].copy()
+        if scaler is None:
+            return StepSum(names, *parts, missing=ranker.missing), notes
+        feature, threshold, alpha, constant = on_raw_features(scaler, *parts)
+        return StepSum(names, feature, threshold, alpha, constant, ranker.missing), notes
+    trees = getattr(ranker, "ensemble_", None)
+    if isinstance(trees, TreeEnsemble):
+        return TreeSum.of(trees, names, ranker.missing, scaler), notes
+    if isinstance(ranker, NeuralRanker):
+        return NetworkSum.of(ranker.network_, names, ranker.missing, scaler), notes
+    if isinstance(ranker, HybridRanker):
+        if scaler is not None:
+            raise RankwiseError(f"{ranker.name} normalizes scores itself: fit it on raw scores, without a Scaler")
+        return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
+    return formula_of_map(ranker, names, scaler), notes
+
+
+def open_model(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:
+    """Find the fitted ranker, and the scaler through which it sees raw features.
+
+    Parameters
+    ----------
+    model : Ranker or Pipeline
+        A fitted ranker, or scikit-learn's pipeline of a scaler and a ranker.
+    scaling : Scaler or "none", default=None
+        The scaler, or "none" where the engine gets scaled features; None takes what the ranker or the sample says.
+    sample : Queries, default=None
+        A sample, which may know its scaler.
+
+    Returns
+    -------
+    ranker : Ranker
+        The ranker.
+    scaler : Scaler or None
+        The scaler.
+
+    Raises
+    ------
+    RankwiseError
+        If the scaling is one that no engine can apply.
+    """
+    scaler: Any = scaling
+    if hasattr(model, "steps") and not isinstance(model, Ranker):  # a pipeline of scikit-learn's
+        *before, (_, ranker) = model.steps
+        if before and isinstance(before[0][1], FeatureBuilder):  # which the ranker knows
+            before = before[1:]
+            if not before and isinstance(ranker, Ranker):
+                return open_model(ranker, scaling, sample)
+        if len(before) != 1 or not isinstance(before[0][1], Scaler) or not isinstance(ranker, Ranker):
+            raise RankwiseError("a pipeline must consist of a Scaler and a ranker to be exported, got other steps")
+        scaler, model = before[0][1] if scaling is None else scaling, ranker
+    if not isinstance(model, Ranker):
+        raise RankwiseError(f"export requires a fitted ranker, got {type(model).__name__}")
+    model._check_fitted()
+    if scaler is None:
+        scaler = model.record_.scaler or (None if sample is None else sample.scaling)
+    if scaler is None or (isinstance(scaler, str) and scaler == "none"):
+        return model, None
+    if not isinstance(scaler, Scaler):
+        raise RankwiseError(f"scaling must be a fitted Scaler or 'none', got {scaler!r:.60}")
+    if scaler.per == "query":
+        raise RankwiseError(
+            f"{model.name} learned from features scaled within each query, and an engine scores a document without "
+            "seeing its query: learn from Scaler(per='set') or raw features, or pass scaling='none' if the engine "
+            "gets features that are scaled already"
+        )
+    scaler._check_fitted()
+    if scaler.n_features_in_ != model.n_features_in_:
+        raise DataError(
+            f"the scaler must have the features of {model.name} ({model.n_features_in_}), got {scaler.n_features_in_}"
+        )
+    return model, scaler
+
+
+def _names(ranker: Ranker, given: Sequence[str] | None) -> tuple[tuple[str, ...], list[str]]:
+    """The names of the features in the engine, and a note where they are made up."""
+    names = checks.as_names(given, ranker.n_features_in_) if given is not None else ranker._names()
+    if names is not None:
+        for name in names:
+            if not name.strip() or not name.isprintable():
+                raise DataError(f"the feature name {name!r:.60} cannot be exported: names are printable and not empty")
+        return names, []
+    count = ranker.n_features_in_
+    return tuple(f"f{place}" for place in range(1, count + 1)), [
+        f"the ranker knows no names of features: they are called f1 to f{count}; give feature_names="
+    ]
