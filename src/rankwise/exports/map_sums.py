@@ -28,12 +28,6 @@ def rows_of(values: Sequence[float] | NDArray[Any]) -> str:
     return "".join(f"    {value!r},\n" for value in listed)
 
 
-def table_of(text: str, name: str) -> list[float]:
-    """A table of C, read back from its text."""
-    body = text.split(f" {name}[] = {{")[1].split("}")[0]
-    return [float(word.rstrip("UL")) for word in body.replace(",", " ").split()]
-
-
 @dataclass(frozen=True)
 class MapSum(ABC):
     """A score that is no sum over single features.
@@ -154,11 +148,16 @@ class CTables:
         self.text, self._called = text, called
 
     def __getitem__(self, name: str) -> Vector:
-        return np.array(table_of(self.text, f"{self._called}_{name}"))
+        body = self.text.split(f" {self._called}_{name}[] = {{")[1].split("}")[0]
+        return np.array([float(word.rstrip("UL")) for word in body.replace(",", " ").split()])
 
     def has(self, name: str) -> bool:
         """Whether there is such a table."""
         return f" {self._called}_{name}[]" in self.text
+
+    def number(self, before: str) -> float:
+        """The first number of the text after other words, up to a semicolon."""
+        return float(self.text.split(before)[1].split(";")[0])
 
     def whole(self, name: str) -> Any:
         """A table of whole numbers."""
@@ -170,12 +169,15 @@ def c_table(called: str, name: str, values: Any, kind: str = "double") -> str:
     return f"static const {kind} {called}_{name}[] = {{\n{rows_of(np.ravel(values))}}};\n"
 
 
-def python_table(name: str, values: Vector) -> str:
+def python_table(name: str, values: NDArray[Any]) -> str:
     """A table of Python."""
     return f"{name} = (\n{rows_of(values)})\n"
 
 
-PYTHON_STANDARDIZED = "z = [(({value}) - c) / d for v, c, d in zip(x, _CENTER, _SCALE)]"
+def python_standardized(center: Vector, scale: Vector, value: str) -> tuple[str, str]:
+    """The tables of a standardization, and the statement that makes ``z`` of the features."""
+    tables = python_table("_CENTER", center) + python_table("_SCALE", scale)
+    return tables, f"z = [(({value}) - c) / d for v, c, d in zip(x, _CENTER, _SCALE)]"
 
 
 def c_standardized(called: str, width: int, value: str) -> list[str]:
@@ -341,6 +343,7 @@ class KernelSum(MapSum):
 
     def python(self, value: str) -> tuple[str, list[str]]:
         """(tables, body) of the module in Python."""
+        tables, standardize = python_standardized(self.center, self.scale, value)
         rows = "".join(
             f"    ({w!r}, {tuple(p)!r}),\n" for w, p in zip(self.weight.tolist(), self.landmarks.tolist(), strict=True)
         )
@@ -351,7 +354,7 @@ class KernelSum(MapSum):
         }[self.kernel]
         body = [
             f"s = {self.constant!r}",
-            PYTHON_STANDARDIZED.format(value=value),
+            standardize,
             "for w, landmark in _LANDMARKS:",
             "    t = 0.0",
             "    for v, p in zip(z, landmark):",
@@ -359,7 +362,6 @@ class KernelSum(MapSum):
             f"    s += w * {last}",
             "return s",
         ]
-        tables = python_table("_CENTER", self.center) + python_table("_SCALE", self.scale)
         return f"{tables}_LANDMARKS = (  # weight, landmark\n{rows})\n", body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
@@ -445,20 +447,20 @@ class ProductSum(MapSum):
     def python(self, value: str) -> tuple[str, list[str]]:
         """(tables, body) of the module in Python."""
         width = len(self.names)
+        tables, standardize = python_standardized(self.center, self.scale, value)
         rows = "".join(
             f"    ({w!r}, {tuple(place for place in places if place < width)!r}),\n"
             for w, places in zip(self.weight.tolist(), self.places.tolist(), strict=True)
         )
         body = [
             f"s = {self.constant!r}",
-            PYTHON_STANDARDIZED.format(value=value),
+            standardize,
             "for t, places in _PRODUCTS:",
             "    for place in places:",
             "        t *= z[place]",
             "    s += t",
             "return s",
         ]
-        tables = python_table("_CENTER", self.center) + python_table("_SCALE", self.scale)
         return f"{tables}_PRODUCTS = (  # weight, features\n{rows})\n", body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankwise.exports import single
 from rankwise.exports.formula import NetworkSum
-from rankwise.exports.map_sums import rows_of, table_of
+from rankwise.exports.map_sums import CTables, c_table, python_standardized, python_table
 from rankwise.measures._base import Vector
 
 
@@ -49,10 +49,8 @@ def python_network(formula: NetworkSum, value: str) -> tuple[str, list[str]]:
     """(tables, body) of the module in Python; ``value`` is what a feature ``v`` counts."""
     network = formula.network
     layers, v, u = network.opened()
-    tables = "".join(
-        f"{name} = (\n{rows_of(values)})\n"
-        for name, values in {"_CENTER": network.center, "_SCALE": network.scale, "_LAST": v, "_LINEAR": u}.items()
-    )
+    tables, standardize = python_standardized(network.center, network.scale, value)
+    tables += python_table("_LAST", v) + python_table("_LINEAR", u)
     listed = "".join(
         f"    ({layer.residual}, (  # whether the layer below is added; bias and weights of every unit\n"
         + "".join(
@@ -63,7 +61,7 @@ def python_network(formula: NetworkSum, value: str) -> tuple[str, list[str]]:
     )
     body = [
         f"s = {formula.constant!r}",
-        f"z = [(({value}) - c) / d for v, c, d in zip(x, _CENTER, _SCALE)]",
+        standardize,
         "h = z",
         "for residual, units in _LAYERS:",
         "    r = []",
@@ -91,12 +89,9 @@ def c_network(formula: NetworkSum, called: str, value: str) -> tuple[str, list[s
     widths, widest = network.widths, max(network.widths)
     layers, v, u = network.opened()
     flat = np.concatenate([*(part.ravel() for layer in layers for part in (layer.bias, layer.weight)), v, u])
-    tables = (
-        f"static const int {called}_layers[] = {{\n{rows_of(np.array(widths))}}};\n"
-        f"static const double {called}_center[] = {{\n{rows_of(network.center)}}};\n"
-        f"static const double {called}_scale[] = {{\n{rows_of(network.scale)}}};\n"
-        f"static const double {called}_theta[] = {{\n{rows_of(flat)}}};\n"
-    )
+    parts = {"center": network.center, "scale": network.scale, "theta": flat}
+    tables = c_table(called, "layers", widths, "int")
+    tables += "".join(c_table(called, name, values) for name, values in parts.items())
     body = [
         f"double s = {formula.constant!r};",
         f"double z[{widths[0]}], h[{widest}], r[{widest}];",
@@ -126,13 +121,10 @@ def c_network(formula: NetworkSum, called: str, value: str) -> tuple[str, list[s
     return tables, body
 
 
-def score_c_network(text: str, called: str, X: Vector) -> Vector:
+def score_c_network(tables: CTables, X: Vector) -> Vector:
     """The scores of the function in C, from the tables of its text: the same sums in the same order."""
-    constant = float(text.split("double s = ")[1].split(";")[0])
-    layers, center, scale, theta = (
-        np.array(table_of(text, f"{called}_{name}")) for name in ("layers", "center", "scale", "theta")
-    )
-    place, widths = 0, [int(width) for width in layers]
+    center, scale, theta = tables["center"], tables["scale"], tables["theta"]
+    place, widths = 0, tables.whole("layers").tolist()
 
     def take(count: int) -> Vector:
         nonlocal place
@@ -147,7 +139,7 @@ def score_c_network(text: str, called: str, X: Vector) -> Vector:
             t = _add_products(np.full(len(X), bias[unit]), take(below), h)
             r[unit] = np.where(t > 0.0, t, 0.0)
         h = r + h if number and below == above else r
-    s = _add_products(np.full(len(X), constant), take(widths[-1]), h)
+    s = _add_products(np.full(len(X), tables.number("double s = ")), take(widths[-1]), h)
     return _add_products(s, take(widths[0]), z)
 
 

@@ -27,7 +27,7 @@ from rankwise.exports.columns import ColumnFeatures
 from rankwise.exports.columns_source import c_columns, c_features, python_columns
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import Formula, NetworkSum, TreeSum, WeightedSum
-from rankwise.exports.map_sums import CTables, FourierSum, KernelSum, MapSum, ProductSum, rows_of, table_of
+from rankwise.exports.map_sums import CTables, FourierSum, KernelSum, MapSum, ProductSum, c_table, python_table
 from rankwise.exports.networks import c_network, python_network, score_c_network
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
@@ -150,7 +150,7 @@ class Python(Target):
             table, body = formula.python(value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
-            table = f"_WEIGHTS = (\n{rows_of(own.weight)})\n"
+            table = python_table("_WEIGHTS", own.weight)
             add = f"    s += w * ({value})" if formula.missing == "zero" else "    s += w * v"
             body = [f"s = {own.constant!r}", "for w, v in zip(_WEIGHTS, x):", add, "return s"]
         else:
@@ -216,19 +216,14 @@ class C(Target):
             tables, body = formula.c(called, value)
         elif isinstance(formula, WeightedSum):
             own = formula.raw()
-            tables = f"static const double {called}_weight[] = {{\n{rows_of(own.weight)}}};\n"
+            tables = c_table(called, "weight", own.weight)
             loop = ["double v = x[i];", f"s += {called}_weight[i] * {value};"]
             body = _c_loop(own.constant, len(own.weight), loop)
         else:
             count = len(formula.alpha)
-            feature, threshold, alpha = (
-                values if count else [0] for values in (formula.feature, formula.threshold, formula.alpha)
-            )
-            tables = (
-                f"static const int {called}_feature[] = {{\n{rows_of(feature)}}};\n"
-                f"static const double {called}_threshold[] = {{\n{rows_of(threshold)}}};\n"
-                f"static const double {called}_alpha[] = {{\n{rows_of(alpha)}}};\n"
-            )
+            tables = c_table(called, "feature", formula.feature if count else [0], "int")
+            tables += c_table(called, "threshold", formula.threshold if count else [0])
+            tables += c_table(called, "alpha", formula.alpha if count else [0])
             loop = [
                 f"double v = x[{called}_feature[i]];",
                 f"if ({value} > {called}_threshold[i]) s += {called}_alpha[i];",
@@ -265,24 +260,23 @@ class C(Target):
         rows = c_features(text, given) if X.dtype == object else np.asarray(X, dtype=np.float64)
         # only tables and the function of features: names and levels are data, which may look like code
         text = text.split("};\n\n", 1)[1].split(f"\ndouble {called}(const double *number")[0]
-        if f" {called}_root[]" in text:
-            return score_c_trees(text, called, rows)
+        tables = CTables(text, called)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
-        if f" {called}_theta[]" in text:
-            return score_c_network(text, called, rows)
+        if tables.has("root"):
+            return score_c_trees(tables, rows)
+        if tables.has("theta"):
+            return score_c_network(tables, rows)
         # the constant comes first, as in the loop of the C function
-        total = np.full(len(rows), float(text.split("double s = ")[1].split(";")[0]))
-        tables = CTables(text, called)
+        total = np.full(len(rows), tables.number("double s = "))
         for kind in _MAP_SUMS:
             if tables.has(kind.mark):
                 return total + kind.c_scores(tables, rows)
-        if f" {called}_weight[]" in text:
-            for place, weight in enumerate(table_of(text, f"{called}_weight")):
+        if tables.has("weight"):
+            for place, weight in enumerate(tables["weight"]):
                 total += weight * rows[:, place]
             return total
-        count = int(text.split("i < ")[1].split(";")[0])
-        steps = [table_of(text, f"{called}_{name}")[:count] for name in ("feature", "threshold", "alpha")]
+        steps = [tables[name][: int(tables.number("i < "))] for name in ("feature", "threshold", "alpha")]
         for feature, threshold, alpha in zip(*steps, strict=True):
             total += np.where(rows[:, int(feature)] > threshold, alpha, 0.0)
         return total
@@ -332,6 +326,7 @@ def _missing(formula: Formula | NetworkSum | MapSum, columns: ColumnFeatures | N
 # How a node decides: bits of the number in its row.
 _NAN_LEFT, _FLIPS_ZERO, _CATEGORICAL = 1, 2, 4
 _MOST = "2147483648.0"  # categories are below
+_DOUBLES = ("threshold", "leaf", "weight")  # the tables of C that hold no whole numbers
 
 
 def _children(formula: TreeSum) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -384,7 +379,7 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
         node: sum(1 << one for one in categories_of(trees, node)) for node in np.flatnonzero(trees.categorical).tolist()
     }
     tables = (
-        f"_ROOTS = (\n{rows_of(roots)})\n_NODES = (  # {names}\n{nodes})\n_LEAVES = (\n{rows_of(trees.value)})\n"
+        f"{python_table('_ROOTS', roots)}_NODES = (  # {names}\n{nodes})\n{python_table('_LEAVES', trees.value)}"
         f"_WEIGHTS = (  # feature, weight\n{''.join(f'    {pair!r},{chr(10)}' for pair in weights)})\n"
     )
     if sets:
@@ -443,23 +438,21 @@ def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
     """
     trees, (roots, left, right), kinds = formula.trees, _children(formula), _kinds(formula)
     weights, constant = formula.raw_linear()
-    columns: list[tuple[str, str, Any]] = [
-        ("int", "root", roots),
-        ("int", "feature", trees.feature),
-        ("double", "threshold", trees.threshold),
-        ("int", "left", left),
-        ("int", "right", right),
-        ("double", "leaf", trees.value),
-        ("int", "weighted", [place for place, _ in weights]),
-        ("double", "weight", [weight for _, weight in weights]),
-    ]
-    if kinds is not None:
-        columns.append(("int", "rule", kinds))
-    if trees.categorical.any():
-        columns.append(("int", "set", trees.word_start))
+    columns: dict[str, Any] = {
+        "root": roots,
+        "feature": trees.feature,
+        "threshold": trees.threshold,
+        "left": left,
+        "right": right,
+        "leaf": trees.value,
+        "weighted": [place for place, _ in weights],
+        "weight": [weight for _, weight in weights],
+        **({} if kinds is None else {"rule": kinds}),
+        **({"set": trees.word_start} if trees.categorical.any() else {}),
+    }
     tables = "".join(
-        f"static const {kind} {called}_{name}[] = {{\n{rows_of(values if len(values) else [0])}}};\n"
-        for kind, name, values in columns
+        c_table(called, name, values if len(values) else [0], "double" if name in _DOUBLES else "int")
+        for name, values in columns.items()
     )
     if trees.categorical.any():
         words = "".join(f"    {word}UL,\n" for word in trees.words.tolist())
@@ -510,15 +503,13 @@ def _c_decision(called: str, filled: str, kinds: Any, categories: bool, missing:
     ]
 
 
-def score_c_trees(text: str, called: str, X: Vector) -> Vector:
+def score_c_trees(tables: CTables, X: Vector) -> Vector:
     """Run the loop of a text with trees over its own tables, for all rows at once.
 
     Parameters
     ----------
-    text : str
-        What was written from :func:`c_trees`.
-    called : str
-        The name of the function.
+    tables : CTables
+        Those of what was written from :func:`c_trees`.
     X : ndarray of shape (n_documents, n_features)
         Raw features.
 
@@ -527,42 +518,25 @@ def score_c_trees(text: str, called: str, X: Vector) -> Vector:
     ndarray of shape (n_documents,)
         The scores.
     """
-    tables = {
-        name: np.array(table_of(text, f"{called}_{name}"))
-        for name in (
-            "root",
-            "feature",
-            "threshold",
-            "left",
-            "right",
-            "leaf",
-            "weighted",
-            "weight",
-            "rule",
-            "set",
-            "word",
-        )
-        if f" {called}_{name}[] = " in text
-    }
-    whole = {name: tables[name].astype(np.int64) for name in tables if name not in ("threshold", "leaf", "weight")}
-    if "v - v == 0.0" in text:
-        X = np.where(np.isfinite(X), X, 0.0)
+    threshold, leaf, weights = (tables[name] for name in _DOUBLES)
+    names = ("root", "feature", "left", "right", "weighted", "rule", "set", "word")
+    whole = {name: tables.whole(name) for name in names if tables.has(name)}
     # NaN is 0 for the trees where no rule says otherwise, and stays NaN in the weighted sum
-    seen = X if "rule" in tables else np.where(np.isnan(X), 0.0, X)
-    counts = [int(part.split(";")[0]) for part in text.split("i < ")[1:]]
+    seen = X if "rule" in whole else np.where(np.isnan(X), 0.0, X)
+    counts = [int(part.split(";")[0]) for part in tables.text.split("i < ")[1:]]
     total = np.zeros(len(X))
     for root in whole["root"][: counts[0]].tolist():
         node = np.full(len(X), root)
         rows = np.flatnonzero(node >= 0)
         while len(rows):
             at = node[rows]
-            left = _goes_left(seen[rows, whole["feature"][at]], at, tables["threshold"], whole)
+            left = _goes_left(seen[rows, whole["feature"][at]], at, threshold, whole)
             node[rows] = np.where(left, whole["left"][at], whole["right"][at])
             rows = rows[node[rows] >= 0]
-        total += tables["leaf"][-1 - node]
-    rest = np.full(len(X), float(text.split("rest = ")[1].split(";")[0]))
+        total += leaf[-1 - node]
+    rest = np.full(len(X), tables.number("rest = "))
     with np.errstate(invalid="ignore", over="ignore"):
-        for place, weight in list(zip(whole["weighted"].tolist(), tables["weight"].tolist(), strict=True))[: counts[1]]:
+        for place, weight in list(zip(whole["weighted"].tolist(), weights.tolist(), strict=True))[: counts[1]]:
             rest += weight * X[:, place]
     return np.asarray(total + rest)
 
