@@ -53,6 +53,19 @@ def all_met(preconditions: Iterable[Precondition]) -> bool | None:
     return False if False in met else None if None in met else True
 
 
+def plain_fields(shown: Any, *names: str) -> dict[str, Any]:
+    """The attributes of these names as plain values, ready for JSON."""
+    return {name: _plain(getattr(shown, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (Precondition, Scope)):
+        return dict(vars(value))
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
 class HasTerms:
     """Mixin of frozen dataclasses with ``terms``, a read-only mapping that pickles."""
 
@@ -155,21 +168,8 @@ class Bound(ShownAsFacts, HasTerms):
 
     def to_dict(self) -> dict[str, Any]:
         """The bound as plain numbers and strings, for tables and reports."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "side": self.side,
-            "bounds": self.bounds,
-            "statement": self.statement,
-            "value": self.value,
-            "terms": dict(self.terms),
-            "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
-            "applies": self.applies,
-            "vacuous": self.vacuous,
-            "status": self.status,
-            "source": self.source,
-            "scope": None if self.scope is None else self.scope.to_dict(),
-        }
+        said = ("name", "kind", "side", "bounds", "statement", "value", "terms", "preconditions")
+        return plain_fields(self, *said, "applies", "vacuous", "status", "source", "scope")
 
     def __repr__(self) -> str:
         terms = ", ".join(f"{name}={number:g}" for name, number in self.terms.items())
@@ -187,13 +187,8 @@ def refuse_unless(where: str, *, above: float | None = None, least: float | None
         low = not is_number(number)
         low = low or (above is not None and not number > above) or (least is not None and not number >= least)
         if low or not math.isfinite(number):
-            limit = (
-                f"finite and above {above:g}"
-                if above is not None
-                else f"finite and at least {least:g}"
-                if least is not None
-                else "a finite number"
-            )
+            limit = "a finite number" if least is None else f"finite and at least {least:g}"
+            limit = limit if above is None else f"finite and above {above:g}"
             raise RankwiseError(f"{where}: {name} must be {limit}, got {number!r}")
 
 

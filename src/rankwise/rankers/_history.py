@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rankwise._figures import COLORS, PlottedTable
 from rankwise._store import Store
 from rankwise._tables import Table
+from rankwise.errors import RankwiseError
 
 
 class History(PlottedTable):
@@ -46,4 +47,7 @@ def history_arrays(history: Table) -> dict[str, NDArray[Any]]:
 
 def read_history(store: Store, columns: Mapping[str, type[np.generic]]) -> dict[str, NDArray[Any]]:
     """The columns that :func:`history_arrays` wrote, by name and type, all of one length."""
-    return {name: store.array(f"history.{name}", kind, (None,)) for name, kind in columns.items()}
+    found = {name: store.array(f"history.{name}", kind, (None,)) for name, kind in columns.items()}
+    if len({len(column) for column in found.values()}) > 1:
+        raise RankwiseError("its table of rounds has columns of different lengths")
+    return found

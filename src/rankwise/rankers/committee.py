@@ -22,6 +22,7 @@ from rankwise.rankers._model_selection import parts_of
 from rankwise.rankers._parameters import AnyMeasure, Folds, as_grid
 from rankwise.rankers.boosting.growing import no_trees
 from rankwise.rankers.boosting.steps import ThresholdRanker
+from rankwise.rankers.boosting.tree_checks import DTYPES
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
 
@@ -381,22 +382,12 @@ def as_ensemble(member: Any) -> TreeEnsemble | None:
 def stumps(steps: Table, width: int) -> TreeEnsemble:
     """Steps alpha 1[x > threshold] as trees of one node: the left leaf is 0, the right one alpha."""
     count = len(steps)
-    nodes, ones = np.arange(count + 1), np.ones(count, dtype=np.int64)
-    return replace(
-        no_trees(width),
-        start=nodes,
-        feature=steps["feature"].astype(np.int64),
-        threshold=steps["threshold"],
-        left=-ones,
-        right=-2 * ones,
-        missing=np.zeros(count, dtype=np.uint8),
-        default_left=np.zeros(count, dtype=np.uint8),
-        word_start=np.zeros(count + 1, dtype=np.int64),
-        value=np.column_stack((np.zeros(count), steps["alpha"])).ravel(),
-        gain=np.zeros(count),
-        node_count=0 * ones,
-        leaf_count=np.zeros(2 * count, dtype=np.int64),
-    )
+    arrays = {name: np.zeros(count, dtype) for name, dtype in DTYPES.items()}
+    arrays |= {name: np.zeros(size, DTYPES[name]) for name, size in (("leaf_count", 2 * count), ("words", 0))}
+    arrays |= {"start": np.arange(count + 1), "word_start": np.zeros(count + 1, np.int64)}
+    arrays |= {"left": np.full(count, -1), "right": np.full(count, -2)}
+    arrays |= {"feature": steps["feature"].astype(np.int64), "threshold": steps["threshold"]}
+    return TreeEnsemble(width, **arrays | {"value": np.column_stack((np.zeros(count), steps["alpha"])).ravel()})
 
 
 def fitted_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:

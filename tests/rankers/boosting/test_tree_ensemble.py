@@ -3,6 +3,7 @@
 import itertools
 import math
 from functools import reduce
+from io import BytesIO
 from operator import add
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise._store import StoreWriter, read_store
+from rankwise._store import StoreWriter, store_of_bytes
 from rankwise.errors import RankwiseError
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from tests.rankers.boosting.boosters import SETTINGS, booster, edge_rows, rows
@@ -146,19 +147,24 @@ def test_scores_follow_the_definition(trees, seed, offset, linear):
 # ------------------------------------------------------------------------------------------------- files and joining
 
 
-@every_booster
-def test_arrays_go_through_a_file(setting, categories, tmp_path):
-    trees = TreeEnsemble.concat([ensemble(setting, categories)], [0.5])
-    with StoreWriter(tmp_path / "trees", "test") as file:
-        for name, array in trees.arrays().items():
+def in_memory(arrays):
+    data = BytesIO()
+    with StoreWriter(data, "test") as file:
+        for name, array in arrays.items():
             file.append(name, array)
-    with read_store(tmp_path / "trees") as store:
-        again = TreeEnsemble.from_arrays(store, 5)
+    return store_of_bytes(data.getvalue(), "the test")
+
+
+@every_booster
+def test_arrays_go_through_a_file(setting, categories):
+    trees = TreeEnsemble.concat([ensemble(setting, categories)], [0.5])
+    again = TreeEnsemble.from_arrays(in_memory(trees.arrays()), 5)
     X = edge_rows()
     np.testing.assert_array_equal(again.predict(X), trees.predict(X))
     np.testing.assert_array_equal(again.importance(), trees.importance())
-    with pytest.raises(RankwiseError, match=r"trees\.start.*missing"):
-        TreeEnsemble.from_arrays({}, 5)
+    without = {name: array for name, array in trees.arrays().items() if name != "trees.start"}
+    with pytest.raises(RankwiseError, match=r"trees\.start"):
+        TreeEnsemble.from_arrays(in_memory(without), 5)
 
 
 def test_concat_is_a_weighted_sum():
@@ -234,7 +240,7 @@ def test_mutated_arrays_are_an_error_or_trees_that_work():
             name = str(rng.choice(list(arrays)))
             arrays[name] = mutated_array(arrays[name], rng)
         try:
-            found = TreeEnsemble.from_arrays(arrays, 5)
+            found = TreeEnsemble.from_arrays(in_memory(arrays), 5)
         except RankwiseError as error:
             sentences.append(str(error))
             continue

@@ -31,6 +31,7 @@ arXiv:1405.0591.
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.scope import EXPECTATION
@@ -41,6 +42,7 @@ RADIUS = Precondition("radius bounds every row of every future query, not only o
 EXPECTED = Precondition("it holds on average over samples of n queries")
 ONE_PASS = Precondition("w is the average of the iterates before each of n steps, from 0, one query per step")
 SMOOTH = Precondition("the loss is convex and 0 or more, and its gradient in w moves by H times a move of w at most")
+_expected_bound = partial(Bound, kind="generalization", scope=EXPECTATION)
 LAMBDA = "lambda was fixed before the data were seen"
 
 
@@ -71,7 +73,7 @@ def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
     """
     refuse_unless("ogd_average", above=0, G=G, W=W, radius=radius)
     refuse_unless("ogd_average", least=1, n=n)
-    return Bound(
+    return _expected_bound(
         name="Averaged gradient descent",
         bounds="expected excess risk",
         statement="G W radius / sqrt(n), with steps eta = W/(G radius sqrt(n))",
@@ -79,8 +81,6 @@ def ogd_average(*, G: float, W: float, radius: float, n: int) -> Bound:
         terms={"G": G, "W": W, "radius": radius, "n": float(n), "eta": W / (G * radius * math.sqrt(n))},
         preconditions=(CONVEX, INDEPENDENT, RADIUS, ONE_PASS, EXPECTED),
         source="Theorem 5 of the generalization bounds, with a smaller constant",
-        kind="generalization",
-        scope=EXPECTATION,
     )
 
 
@@ -122,7 +122,7 @@ def rerm(
     refuse_unless("rerm", least=1, n=n)
     regularization, stability = lambda_ * W**2 / 2, 2 * (G * radius) ** 2 / (lambda_ * n)
     unsolved = gap_cost(G=G, radius=radius, lambda_=lambda_, gap=gap)
-    return Bound(
+    return _expected_bound(
         name="Regularized minimization",
         bounds="expected excess risk",
         statement="lambda W^2/2 + 2 (G radius)^2/(lambda n) + G radius sqrt(2 gap/lambda)",
@@ -132,8 +132,6 @@ def rerm(
             **{"regularization": regularization, "stability": stability, "unsolved": unsolved},
         },
         preconditions=(CONVEX, INDEPENDENT, RADIUS, Precondition(LAMBDA, fixed), EXPECTED),
-        kind="generalization",
-        scope=EXPECTATION,
     )
 
 
@@ -265,7 +263,7 @@ def rerm_in_ball(*, G: float, W: float, radius: float, n: int, lambda_: float | 
     if lambda_ is not None:
         refuse_unless("rerm_in_ball", above=0, lambda_=lambda_)
     right = None if lambda_ is None else math.isclose(lambda_, only, rel_tol=1e-9)
-    return Bound(
+    return _expected_bound(
         name="Regularized minimization in the ball",
         bounds="expected excess risk",
         statement="2 G W radius (8/n + sqrt(2/n))",
@@ -277,8 +275,6 @@ def rerm_in_ball(*, G: float, W: float, radius: float, n: int, lambda_: float | 
             EXPECTED,
         ),
         source="Theorem 6 of the generalization bounds, Theorem 8 of the perceptron of 2014, with the proof's lambda",
-        kind="generalization",
-        scope=EXPECTATION,
     )
 
 
@@ -310,7 +306,7 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
     _refuse_smooth("ogd_smooth", L_star, H, W, n)
     eta, x = W / (H * W + math.sqrt((H * W) ** 2 + 2 * H * L_star * n)), H * W**2 / n
     sharp = L_star + x + math.sqrt(x**2 + 2 * x * L_star)
-    return Bound(
+    return _expected_bound(
         name="Smooth gradient descent",
         bounds="expected risk",
         statement="L_star + sqrt(2 H W^2 L_star/n) + 2 H W^2/n, eta = W/(H W + sqrt(H^2 W^2 + 2 H L_star n))",
@@ -318,8 +314,6 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
         terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta, "sharp": sharp},
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
         source="equation (8) of the generalization bounds, with smaller constants",
-        kind="generalization",
-        scope=EXPECTATION,
     )
 
 
@@ -342,7 +336,7 @@ def ogd_smooth_small_step(*, L_star: float, H: float, W: float, n: int) -> Bound
     """
     _refuse_smooth("ogd_smooth_small_step", L_star, H, W, n)
     eta = W / (4 * H * W + 2 * math.sqrt(4 * (H * W) ** 2 + 2 * H * L_star * n))
-    return Bound(
+    return _expected_bound(
         name="Smooth gradient descent, small step",
         bounds="expected risk",
         statement="L_star + 2 sqrt(2 H W^2 L_star/n) + 8 H W^2/n, eta = W/(4 H W + 2 sqrt(4 H^2 W^2 + 2 H L_star n))",
@@ -350,8 +344,6 @@ def ogd_smooth_small_step(*, L_star: float, H: float, W: float, n: int) -> Bound
         terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta},
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
         source="equations (7) and (8) of the generalization bounds",
-        kind="generalization",
-        scope=EXPECTATION,
     )
 
 

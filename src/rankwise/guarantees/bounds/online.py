@@ -37,6 +37,7 @@ S. Chaudhuri, A. Tewari (2015). Perceptron-like algorithms for online learning t
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -115,13 +116,8 @@ class WeightFacts(ShownAsFacts):
 
     def __or__(self, other: "WeightFacts") -> "WeightFacts":
         """The facts about the queries of both; a stream accumulates them this way."""
-        return WeightFacts(
-            V=max(self.V, other.V),
-            smallest=min(self.smallest, other.smallest),
-            v_max=max(self.v_max, other.v_max),
-            longest=max(self.longest, other.longest),
-            steepest=max(self.steepest, other.steepest),
-        )
+        found = {name: max(number, getattr(other, name)) for name, number in vars(self).items()}
+        return WeightFacts(**found | {"smallest": min(self.smallest, other.smallest)})
 
     @property
     def kappa(self) -> float:
@@ -139,6 +135,7 @@ F_SLAM = Precondition("F sums the SLAM loss of u at margin 1 over the rounds wit
 MARGIN_1 = Precondition("the perceptron runs with margin 1")
 F_WORST_PAIR = Precondition("F sums the worst pair's hinge of u at margin 1 over the rounds with a mistake")
 SEPARABLE = Precondition("one unit vector ranks every query with all gaps of gamma or more")
+_run_bound = partial(Bound, kind="online", scope=ROUNDS)
 COVERED = Precondition("the weights v follow a rule that covers the measure, whatever the scores")
 
 
@@ -200,29 +197,21 @@ def slam_loss(
     """
     c = _constant("slam_loss", radius, V, eta, margin)
     refuse_unless("slam_loss", least=0, F=F, norm_u=norm_u)
-    return Bound(
+    return _run_bound(
         name="SLAM loss",
         bounds="cumulative loss",
         statement=f"F + norm_u sqrt(c F) + c norm_u^2, {_constant_text(margin)}",
         value=F + norm_u * math.sqrt(c * F) + c * norm_u**2,
         terms={"F": F, "norm_u": norm_u, "c": c}
-        | _constant_terms(radius, V, eta, margin)
+        | {"radius": radius, "V": V}
+        | ({} if eta is None or margin == 0 else {"margin": margin, "eta": eta})
         | {"sharp": largest_root(F=F, b=norm_u * math.sqrt(c))},
         preconditions=(RUN, COVERED, F_SLAM),
-        kind="online",
-        scope=ROUNDS,
     )
 
 
 def slam_mistakes(
-    *,
-    F: float,
-    norm_u: float,
-    radius: float,
-    V: float,
-    smallest: float,
-    eta: float | None = None,
-    margin: float = 1.0,
+    *, F: float, norm_u: float, radius: float, V: float, smallest: float, eta: float | None = None, margin: float = 1.0
 ) -> Bound:
     """Mistakes of the SLAM perceptron: :func:`slam_loss` over the smallest positive weight v that any round had.
 
@@ -275,7 +264,7 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
     refuse_unless("fixed_step", least=0, F=F, norm_u=norm_u, radius=radius, kappa=kappa)
     refuse_unless("fixed_step", above=0, eta=eta)
     left = 1 - 2 * eta * radius**2 * kappa
-    return Bound(
+    return _run_bound(
         name="Fixed step",
         bounds="cumulative loss",
         statement="(F + norm_u^2/(2 eta)) / (1 - 2 eta radius^2 kappa)",
@@ -283,8 +272,6 @@ def fixed_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: flo
         terms={"F": F, "norm_u": norm_u, "radius": radius, "kappa": kappa, "eta": eta},
         preconditions=(RUN, COVERED, F_SLAM, MARGIN_1, Precondition("eta < 1/(2 radius^2 kappa)", left > 0)),
         source="online gradient descent with the self-bounding gradient of SLAM",
-        kind="online",
-        scope=ROUNDS,
     )
 
 
@@ -311,22 +298,17 @@ def quarter_step(*, F: float, norm_u: float, radius: float, kappa: float, eta: f
     if eta is not None:
         refuse_unless("quarter_step", above=0, eta=eta)
     right = None if eta is None else math.isclose(eta, only, rel_tol=1e-9)
-    return Bound(
+    return _run_bound(
         name="Quarter step",
         bounds="cumulative loss",
         statement="2 F + 4 norm_u^2 radius^2 kappa",
         value=2 * F + 4 * norm_u**2 * radius**2 * kappa,
         terms={"F": F, "norm_u": norm_u, "radius": radius, "kappa": kappa} | ({} if eta is None else {"eta": eta}),
         preconditions=(
-            RUN,
-            COVERED,
-            F_SLAM,
-            MARGIN_1,
+            *(RUN, COVERED, F_SLAM, MARGIN_1),
             Precondition(f"eta = 1/(4 radius^2 kappa) = {only:g}", right),
         ),
         source="Theorem 5 of the perceptron of 2014, with its step",
-        kind="online",
-        scope=ROUNDS,
     )
 
 
@@ -345,7 +327,7 @@ def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
     """
     refuse_unless("worst_pair_mistakes", least=0, F=F, norm_u=norm_u, radius=radius)
     b = 2 * norm_u * radius
-    return Bound(
+    return _run_bound(
         name="Max-pair mistakes",
         bounds="rounds with a mistake",
         statement="F + 2 norm_u radius sqrt(F) + 4 norm_u^2 radius^2",
@@ -353,8 +335,6 @@ def worst_pair_mistakes(*, F: float, norm_u: float, radius: float) -> Bound:
         terms={"F": F, "norm_u": norm_u, "radius": radius, "sharp": largest_root(F=F, b=b)},
         preconditions=(RUN, F_WORST_PAIR),
         source="Theorem 10 of the online perceptron for ranking",
-        kind="online",
-        scope=ROUNDS,
     )
 
 
@@ -498,12 +478,6 @@ def _constant_text(margin: float) -> str:
     return "c = 4 radius^2 V" + (" + 2 margin/eta" if margin > 0 else "")
 
 
-def _constant_terms(radius: float, V: float, eta: float | None, margin: float) -> dict[str, float]:
-    """The terms of c."""
-    terms = {"radius": radius, "V": V}
-    return terms if eta is None or margin == 0 else terms | {"margin": margin, "eta": eta}
-
-
 def _separable(whole: Bound, gamma: float, statement: str) -> Bound:
     """The bound for u = u*/gamma and F = 0."""
     kept = {name: number for name, number in whole.terms.items() if name not in ("F", "norm_u", "sharp")}
@@ -512,8 +486,5 @@ def _separable(whole: Bound, gamma: float, statement: str) -> Bound:
         name=f"{whole.name}, separable",
         statement=statement,
         terms={"gamma": gamma} | kept,
-        preconditions=(
-            *(one for one in whole.preconditions if not one.sentence.startswith("F ")),
-            SEPARABLE,
-        ),
+        preconditions=(*(one for one in whole.preconditions if not one.sentence.startswith("F ")), SEPARABLE),
     )

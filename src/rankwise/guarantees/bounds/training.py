@@ -34,6 +34,7 @@ Retrieval 13(3), 216-235. doi:10.1007/s10791-009-9110-3.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,7 @@ Floats = NDArray[np.float64]
 ROUNDS = Precondition(
     "phi, alpha and delta are those of every round up to the returned one, in a measure within [0, 1]"
 )
+_training_bound = partial(Bound, kind="training", scope=TRAINING)
 REWEIGHTED = Precondition("round t weights a query by its own weight times exp(-measure) after round t - 1")
 
 # A bound on the rounding error of a few additions and a logarithm, per round.
@@ -110,7 +112,7 @@ def adarank_certificate(*, phi: Sequence[float], alpha: Sequence[float], delta: 
     AdaRank certificate: 1 - mean measure <= 0.595395 [1 + log Pi; rounds=1, log_Pi=-0.404605; proved here]
     """
     total, lost = log_pi("adarank_certificate", phi, alpha, delta)
-    return Bound(
+    return _training_bound(
         name="AdaRank certificate",
         bounds="1 - mean measure",
         statement="1 + log Pi",
@@ -119,8 +121,6 @@ def adarank_certificate(*, phi: Sequence[float], alpha: Sequence[float], delta: 
         preconditions=(ROUNDS, REWEIGHTED),
         source="Theorem 4 of direct optimization, by the convexity of exp in place of exp(-x) >= 1 - x",
         ceiling=1.0,
-        kind="training",
-        scope=TRAINING,
     )
 
 
@@ -138,12 +138,7 @@ def log_pi(where: str, phi: Sequence[float], alpha: Sequence[float], delta: Sequ
 
 
 def smoothing_error(
-    scores: ArrayLike,
-    gains: ArrayLike,
-    *,
-    sigma: float,
-    k: int | None = None,
-    discounts: ArrayLike | None = None,
+    scores: ArrayLike, gains: ArrayLike, *, sigma: float, k: int | None = None, discounts: ArrayLike | None = None
 ) -> Bound:
     r"""How far smooth NDCG is from NDCG on one list: abs(A - NDCG) <= G_max (sum D_j / Z) S/(1 + S).
 
@@ -181,7 +176,13 @@ def smoothing_error(
     >>> round(bound.terms["mu"], 3), round(bound.value, 4)
     (0.04, 0.0776)
     """
-    s, gain = _list(scores, gains)
+    s, gain = (_values("smoothing_error", one) for one in (scores, gains))
+    if len(s) != len(gain):
+        raise DataError(
+            f"smoothing_error: every document must have a score and a gain, got {len(s):,} and {len(gain):,}"
+        )
+    if (gain < 0).any():
+        raise DataError(f"smoothing_error: gains must be non-negative, got {gain.min():g}")
     refuse_unless("smoothing_error", above=0, sigma=sigma)
     m = len(s)
     discount = _discounts(m, k, discounts)
@@ -191,7 +192,7 @@ def smoothing_error(
     mu = gap * gap  # infinite rather than an error for huge scores
     S = min((m - 1) * math.exp(-mu / sigma), 2 * float(np.exp(-(np.arange(1, m) ** 2) * mu / sigma).sum()))
     largest = float(gain.max(initial=0.0))
-    return Bound(
+    return _training_bound(
         name="Smoothing error",
         bounds="abs(smooth NDCG - NDCG)",
         statement="G_max share S/(1 + S), share = sum of discounts / ideal DCG",
@@ -200,8 +201,6 @@ def smoothing_error(
         source="the explicit constant of SmoothRank's order exp(-mu/sigma)",
         # both numbers are 0 or more, NDCG is 1 at most and A is G_max share at most
         ceiling=max(1.0, largest * share),
-        kind="training",
-        scope=TRAINING,
     )
 
 
@@ -238,7 +237,7 @@ def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) 
             raise DataError(f"every query must have a surrogate and a loss, got {len(phi):,} and {len(measured):,}")
         below = bool((measured <= phi + 1e-9).all())
         terms["mean_loss"] = math.fsum(measured.tolist()) / len(measured)
-    return Bound(
+    return _training_bound(
         name="Surrogate above loss",
         bounds="mean of 1 - measure on these queries, pessimistic ties",
         statement="mean surrogate",
@@ -246,8 +245,6 @@ def surrogate_above_loss(surrogate: ArrayLike, losses: ArrayLike | None = None) 
         terms=terms,
         preconditions=(Precondition("on every query the surrogate is at least 1 - measure", below),),
         ceiling=1.0,
-        kind="training",
-        scope=TRAINING,
     )
 
 
@@ -283,7 +280,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
             f"got {len(phi):,}, {len(gaps):,} and {len(measure):,}"
         )
     met = gaps >= measure
-    return Bound(
+    return _training_bound(
         name="Type two below type one",
         bounds="mean type two loss",
         statement="mean type one loss",
@@ -294,21 +291,7 @@ def type_two_below_type_one(type_one: ArrayLike, *, margin: ArrayLike, achieved:
             Precondition("both losses are made of the same nondecreasing function, which is 0 or more"),
         ),
         source="Theorem 3 of direct optimization",
-        kind="training",
-        scope=TRAINING,
     )
-
-
-def _list(scores: ArrayLike, gains: ArrayLike) -> tuple[Floats, Floats]:
-    """Validate the scores and gains of one query."""
-    s, gain = (_values("smoothing_error", one) for one in (scores, gains))
-    if len(s) != len(gain):
-        raise DataError(
-            f"smoothing_error: every document must have a score and a gain, got {len(s):,} and {len(gain):,}"
-        )
-    if (gain < 0).any():
-        raise DataError(f"smoothing_error: gains must be non-negative, got {gain.min():g}")
-    return s, gain
 
 
 def _values(where: str, values: ArrayLike) -> Floats:

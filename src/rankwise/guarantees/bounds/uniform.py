@@ -97,14 +97,11 @@ def l2_ball(
     0.39
     """
     _refuse("l2_ball", n, delta, b=b, L2=L2, W=W, radius=radius, m=m)
-    complexity = math.sqrt(2 * math.pi) * L2 * W * radius * math.sqrt(m / n)
-    tail = b * math.sqrt(-math.log(delta) / (2 * n))
     return _risk_bound(
         "Uniform, l2-Lipschitz",
-        "risk + sqrt(2 pi) L2 W radius sqrt(m/n) + b sqrt(log(1/delta)/(2 n))",
+        "sqrt(2 pi) L2 W radius sqrt(m/n)",
         risk,
-        complexity,
-        tail,
+        math.sqrt(2 * math.pi) * L2 * W * radius * math.sqrt(m / n),
         {"L2": L2, "W": W, "radius": radius, "m": float(m), "n": float(n), "b": b, "delta": delta, "low": low},
         (STEEP_L2, ROWS),
         "Theorem 1 of SmoothRank, with the missing assumption",
@@ -148,10 +145,9 @@ def linf_ball(
     terms, rad = _linf_complexity(G, W, radius, m, n, b)
     return _risk_bound(
         "Uniform, largest score",
-        "risk + 2 Rad + b sqrt(log(1/delta)/(2 n))",
+        "2 Rad",
         risk,
         2 * rad,
-        b * math.sqrt(-math.log(delta) / (2 * n)),
         terms | {"n": float(n), "b": b, "delta": delta, "low": low},
         (STEEP_MAX, ROWS),
         "Corollary 8 and Theorem 9 of the generalization bounds, with a guard and a covering number that is proved",
@@ -217,10 +213,9 @@ def l1_ball(
     terms, rad = _l1_complexity(G, W1, entry, d, m, n, b)
     return _risk_bound(
         "Uniform, sparse weights",
-        "risk + 2 Rad + b sqrt(log(1/delta)/(2 n))",
+        "2 Rad",
         risk,
         2 * rad,
-        b * math.sqrt(-math.log(delta) / (2 * n)),
         terms | {"n": float(n), "b": b, "delta": delta, "low": low},
         (STEEP_MAX, ENTRIES),
         "Corollary 11 and Theorem 12 of the generalization bounds, with the lost terms",
@@ -300,37 +295,35 @@ def _l1_complexity(
 
 def _risk_bound(
     name: str,
-    statement: str,
+    excess: str,
     risk: float,
     complexity: float,
-    tail: float,
     terms: dict[str, float],
     preconditions: tuple[Precondition, ...],
     source: str,
 ) -> Bound:
     """The bound risk + complexity + tail."""
     b, delta, low = terms["b"], terms["delta"], terms["low"]
+    tail = b * math.sqrt(-math.log(delta) / (2 * terms["n"]))
     refuse_unless(name, risk=risk, low=low)
     if not -1e-12 * b <= risk - low <= b * (1 + 1e-12):
         raise RankwiseError(f"{name}: risk must be between low={low:g} and low + b={low + b:g}, got risk={risk!r}")
     return Bound(
         name=name,
         bounds="risk",
-        statement=statement,
+        statement=f"risk + {excess} + b sqrt(log(1/delta)/(2 n))",
         value=risk + complexity + tail,
         terms={"risk": risk} | terms | {"complexity": complexity, "tail": tail},
-        preconditions=(
-            *preconditions,
-            SPAN,
-            INDEPENDENT,
-            BALL,
-            Precondition(f"it holds with probability {1 - delta:g} over the queries, for every w of the ball at once"),
-        ),
+        preconditions=(*preconditions, SPAN, INDEPENDENT, BALL, _every_w(delta)),
         source=source,
         ceiling=low + b,
         kind="generalization",
         scope=UNIFORM,
     )
+
+
+def _every_w(delta: float) -> Precondition:
+    return Precondition(f"it holds with probability {1 - delta:g} over the queries, for every w of the ball at once")
 
 
 def _excess_bound(
@@ -436,14 +429,15 @@ def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: 
     j = ball_index(norm=norm, W_0=W_0)
     delta_j = delta / ((j + 1) * (j + 2))
     alone = make(math.ldexp(W_0, j), delta_j)
+    statement = alone.statement.replace("delta", "delta_j").replace(" W ", " W_j ").replace("W1", "W_j")
     kept = {name: number for name, number in alone.terms.items() if name != "delta"}
     return replace(
         alone,
         name=f"{alone.name}, fitted norm",
-        statement=f"{_at_delta_j(alone.statement)}, W_j = W_0 2^j, delta_j = delta/((j + 1)(j + 2))",
+        statement=f"{statement}, W_j = W_0 2^j, delta_j = delta/((j + 1)(j + 2))",
         terms=kept | {"norm": norm, "W_0": W_0, "j": float(j), "delta": delta, "delta_j": delta_j},
         preconditions=(
-            *(one for one in alone.preconditions if not _about_the_ball(one)),
+            *(one for one in alone.preconditions if not one.sentence.startswith(("the ball of w", "it holds with"))),
             FIRST_BALL,
             Precondition(f"it holds with probability {1 - delta:g} over the queries, for every w at once"),
         ),
@@ -512,16 +506,6 @@ def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool =
     )
 
 
-def _about_the_ball(condition: Precondition) -> bool:
-    """Whether a condition is about one ball, and is replaced for a sequence of balls."""
-    return condition.sentence.startswith(("the ball of w", "it holds with probability"))
-
-
-def _at_delta_j(statement: str) -> str:
-    """The statement in the names of ball j."""
-    return statement.replace("delta", "delta_j").replace(" W ", " W_j ").replace("W1", "W_j")
-
-
 # -------------------------------------------------------------------------------------------------------- smooth losses
 
 SMOOTH_TO_B = Precondition("the loss is between 0 and B, and smooth with constant H1 in the largest score")
@@ -562,10 +546,7 @@ def smooth_ball(*, risk: float, H1: float, W: float, radius: float, m: int, n: i
         statement="((p + sqrt(p^2 + 4 q))/2)^2, p = sqrt(8 r_star) + sqrt(4 r_0), q = risk + 45 r_star + 20 r_0",
         value=_solve(risk, r_star, r_0) if defined else math.inf,
         terms={"risk": risk} | terms,
-        preconditions=(
-            *_preconditions(terms["C"], B, n),
-            Precondition(f"it holds with probability {1 - delta:g} over the queries, for every w of the ball at once"),
-        ),
+        preconditions=(*_preconditions(terms["C"], B, n), _every_w(delta)),
         status="unverified",
         source=SOURCE,
         ceiling=B,
@@ -641,10 +622,7 @@ def _solve(risk: float, r_star: float, r_0: float) -> float:
 def _preconditions(C: float, B: float, n: int) -> tuple[Precondition, ...]:
     """What both bounds rest on."""
     return (
-        SMOOTH_TO_B,
-        ROWS,
-        INDEPENDENT,
-        BALL,
+        *(SMOOTH_TO_B, ROWS, INDEPENDENT, BALL),
         Precondition("C < sqrt(B) and n >= 3", math.sqrt(B) > C and n >= 3),
         Precondition("the constants 45, 8, 4 and 20 are those of Bousquet's theorem"),
     )

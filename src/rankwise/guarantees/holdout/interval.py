@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rankwise._tables import ShownAsFacts
-from rankwise.guarantees._bound import Bound, HasTerms, Precondition
+from rankwise.guarantees._bound import Bound, HasTerms, Precondition, Side, plain_fields
 from rankwise.guarantees.scope import HOLDOUT, Scope
 
 # Which ends of an interval are bounds: both together, or one of them alone, which then is tighter.
@@ -90,45 +90,18 @@ class Interval(ShownAsFacts, HasTerms):
 
     def bounds(self) -> tuple[Bound, ...]:
         """The ends as bounds, which hold together with probability 1 - delta."""
-        common: dict[str, Any] = {
-            "name": self.name,
-            "bounds": self.of,
-            "statement": self.statement,
-            "terms": {"mean": self.mean, "n": float(self.n), "delta": self.delta} | dict(self.terms),
-            "preconditions": self.preconditions,
-            "source": self.source,
-            "scope": self.scope,
-            "floor": self.span[0],
-            "ceiling": self.span[1],
-            "kind": "hold-out",
-        }
-        found = []
-        if self.ends != "high":
-            found.append(Bound(value=self.low, side="at least", **common))
-        if self.ends != "low":
-            found.append(Bound(value=self.high, side="at most", **common))
-        return tuple(found)
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("name", "statement", "preconditions", "source")}
+        own |= {"bounds": self.of, "scope": self.scope, "floor": self.span[0], "ceiling": self.span[1]}
+        own["terms"] = {"mean": self.mean, "n": float(self.n), "delta": self.delta} | dict(self.terms)
+        sides: tuple[tuple[str, float, Side], ...] = (("high", self.low, "at least"), ("low", self.high, "at most"))
+        return tuple(
+            Bound(value=value, side=side, kind="hold-out", **own) for other, value, side in sides if self.ends != other
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The interval as plain numbers and strings, for tables and reports."""
-        return {
-            "name": self.name,
-            "of": self.of,
-            "low": self.low,
-            "high": self.high,
-            "mean": self.mean,
-            "n": self.n,
-            "delta": self.delta,
-            "ends": self.ends,
-            "span": list(self.span),
-            "empty": self.empty,
-            "vacuous": self.vacuous,
-            "statement": self.statement,
-            "terms": dict(self.terms),
-            "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
-            "source": self.source,
-            "scope": self.scope.to_dict(),
-        }
+        numbers = ("low", "high", "mean", "n", "delta", "ends", "span", "empty", "vacuous")
+        return plain_fields(self, "name", "of", *numbers, "statement", "terms", "preconditions", "source", "scope")
 
     def __repr__(self) -> str:
         where = {

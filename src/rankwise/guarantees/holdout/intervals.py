@@ -192,15 +192,7 @@ def difference_interval(
     for values in (a, b):
         scale_values("difference_interval", values, span)
     width = span[1] - span[0]
-    return mean_interval(
-        a - b,
-        delta,
-        method=method,
-        ends=ends,
-        span=(-width, width),
-        weight=weight,
-        of=of,
-    )
+    return mean_interval(a - b, delta, method=method, ends=ends, span=(-width, width), weight=weight, of=of)
 
 
 def refuse_unless_known(where: str, method: str, ends: str, span: tuple[float, float]) -> None:
@@ -245,7 +237,7 @@ Found = tuple[float, float, dict[str, float]]
 
 
 def _hoeffding(x: Floats, delta: float, ends: Ends) -> Found:
-    alpha = _alpha(delta, ends)
+    alpha = alpha_of(delta, ends)
     mean, reach = math.fsum(x.tolist()) / len(x), math.sqrt(math.log(1 / alpha) / (2 * len(x)))
     return max(0.0, mean - reach), min(1.0, mean + reach), {"alpha": alpha, "reach": reach}
 
@@ -262,13 +254,13 @@ def _empirical_bernstein(x: Floats, delta: float, ends: Ends) -> Found:
 
 
 def _betting(x: Floats, delta: float, ends: Ends) -> Found:
-    alpha = _alpha(delta, ends)
+    alpha = alpha_of(delta, ends)
     low = betting.lower_end(x, alpha) if ends != "high" else 0.0
     high = 1 - betting.lower_end(1 - x, alpha) if ends != "low" else 1.0
     return low, high, {"alpha": alpha, "share": betting.SHARE}
 
 
-def _alpha(delta: float, ends: Ends) -> float:
+def alpha_of(delta: float, ends: Ends) -> float:
     return delta / 2 if ends == "both" else delta
 
 
@@ -392,10 +384,7 @@ def queries_needed(
     199 queries for a difference of 0.02, found 80 % of the time at level 5 % (paired t test: approximation)
     """
     refuse_unless_chance("queries_needed", delta=delta, power=power)
-    if not (math.isfinite(span[0]) and math.isfinite(span[1]) and span[0] < span[1]):
-        raise RankwiseError(
-            f"queries_needed: span must be (smallest possible value, largest possible value), got {span!r}"
-        )
+    refuse_unless_known("queries_needed", "betting", "both", span)
     if (half_width is None) == (difference is None):
         raise RankwiseError(
             "queries_needed requires either half_width= (for an interval) or difference= (for a comparison), "
@@ -421,41 +410,25 @@ def queries_needed(
 
 def _for_interval(half_width: float, sd: float | None, delta: float, b: float) -> tuple[Plan, ...]:
     """The plans for an interval."""
-    purpose = f"+-{half_width:g} at {100 * (1 - delta):g} %"
-    asked = {"half_width": half_width, "delta": delta}
-    plans = [
-        Plan(
-            queries=math.ceil(b**2 * math.log(2 / delta) / (2 * half_width**2)),
-            method="Hoeffding",
-            trust="certain",
-            purpose=purpose,
-            statement="b^2 log(2/delta) / (2 half_width^2)",
-            terms=asked | {"b": b},
-        )
-    ]
-    if sd is None:
-        return tuple(plans)
-    from scipy.special import ndtri
 
-    L, z = math.log(3 / delta), float(ndtri(1 - delta / 2))
-    plans += [
-        Plan(
-            queries=first(lambda n: math.sqrt(2 * sd**2 * L / n) + 7 * b * L / (3 * (n - 1)) <= half_width),
-            method="empirical Bernstein",
-            trust="if guessed right",
-            purpose=purpose,
-            statement="sqrt(2 sd^2 L/n) + 7 b L/(3 (n - 1)) <= half_width, L = log(3/delta)",
-            terms=asked | {"sd": sd, "b": b, "L": L},
-        ),
-        Plan(
-            queries=math.ceil((z * sd / half_width) ** 2),
-            method="normal",
-            trust="approximation",
-            purpose=purpose,
-            statement="(z sd/half_width)^2",
-            terms=asked | {"sd": sd, "z": z},
-        ),
-    ]
+    def plan(queries: int, method: str, trust: Trust, statement: str, **terms: float) -> Plan:
+        asked = {"half_width": half_width, "delta": delta}
+        purpose = f"+-{half_width:g} at {100 * (1 - delta):g} %"
+        return Plan(
+            queries=queries, method=method, trust=trust, purpose=purpose, statement=statement, terms=asked | terms
+        )
+
+    certain = math.ceil(b**2 * math.log(2 / delta) / (2 * half_width**2))
+    plans = [plan(certain, "Hoeffding", "certain", "b^2 log(2/delta) / (2 half_width^2)", b=b)]
+    if sd is not None:
+        from scipy.special import ndtri
+
+        L, z = math.log(3 / delta), float(ndtri(1 - delta / 2))
+        guessed = first(lambda n: math.sqrt(2 * sd**2 * L / n) + 7 * b * L / (3 * (n - 1)) <= half_width)
+        statement = "sqrt(2 sd^2 L/n) + 7 b L/(3 (n - 1)) <= half_width, L = log(3/delta)"
+        plans.append(plan(guessed, "empirical Bernstein", "if guessed right", statement, sd=sd, b=b, L=L))
+        normal = math.ceil((z * sd / half_width) ** 2)
+        plans.append(plan(normal, "normal", "approximation", "(z sd/half_width)^2", sd=sd, z=z))
     return tuple(plans)
 
 

@@ -38,7 +38,7 @@ from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
 from rankwise.guarantees.holdout.interval import Ends, Interval
-from rankwise.guarantees.holdout.intervals import NAMES, Method, refuse_unless_known, scale_values
+from rankwise.guarantees.holdout.intervals import NAMES, Method, alpha_of, refuse_unless_known, scale_values
 from rankwise.guarantees.scope import SEQUENCE, Scope
 
 Floats = NDArray[np.float64]
@@ -143,11 +143,10 @@ class ConfidenceSequence(ShownAsFacts):
             raise RankwiseError(f"ConfidenceSequence: grid must be at least 1, got {grid!r}")
         self.delta, self.method, self.ends, self.span, self.grid = delta, method, ends, span, grid
         self.n, self._total = 0, 0.0
-        alpha = delta / 2 if ends == "both" else delta
-        self._below = self._end(alpha) if ends != "high" else None
-        self._above = self._end(alpha) if ends != "low" else None
+        self._below, self._above = (self._end() if ends != other else None for other in ("high", "low"))
 
-    def _end(self, alpha: float) -> LowerEnd:
+    def _end(self) -> LowerEnd:
+        alpha = alpha_of(self.delta, self.ends)
         if self.method == "betting":
             return LowerGrid(alpha, self.grid)
         return LowerPlugIn(alpha, spread=self.method == "empirical bernstein")
@@ -249,8 +248,9 @@ class ConfidenceSequence(ShownAsFacts):
         """
         if self.n == 0:
             raise RankwiseError("ConfidenceSequence: an interval requires at least one value, got none so far")
-        alpha = self.delta / 2 if self.ends == "both" else self.delta
-        terms = {"alpha": alpha} | ({"grid": float(self.grid)} if self.method == "betting" else {})
+        terms = {"alpha": alpha_of(self.delta, self.ends)} | (
+            {"grid": float(self.grid)} if self.method == "betting" else {}
+        )
         return Interval(
             name=f"{NAMES[self.method]}, at all times",
             of=of,

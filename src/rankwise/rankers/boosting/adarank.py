@@ -207,7 +207,7 @@ class AdaRank(LinearRanker):
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         rounds, best = read_history(store, STORED), facts["round"]
         feature, sign = rounds["feature"], rounds["sign"]
-        if len({len(column) for column in rounds.values()}) != 1 or not 0 <= best <= len(feature):
+        if not 0 <= best <= len(feature):
             raise RankwiseError("its table of rounds is incomplete")
         if ((feature < 0) | (feature >= self.n_features_in_) | (abs(sign) != 1)).any():
             raise RankwiseError("its rounds name features that it does not have")

@@ -223,8 +223,8 @@ class BoostedRanker(Ranker):
         sets = [queries] if validation is None else [queries, validation]
         self._refuse_document_weights_of_catboost(sets)
         categorical = self._categorical(sets)
-        if self.start is not None:
-            self._refuse_gaps(sets)
+        for one in sets if self.start is not None else ():
+            one.refuse_missing(f"{self.name} with start=")
         together = joined(sets)
         rng = checks.as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self.seeds).tolist()
@@ -248,7 +248,8 @@ class BoostedRanker(Ranker):
             growth.coef = self._start_coef(queries)
             start = self._start_scores(sets, growth.coef)
             refuse_stationary(derivatives, start, self.n_jobs)
-            growth.trees = self._number_of_trees(growth.curve) if rows.splittable else 0
+            unjudged = self.trees if self.patience is None else min(self.trees, UNJUDGED)
+            growth.trees = 0 if not rows.splittable else growth.curve.best if growth.curve.judged else unjudged
             growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
             for seed in seeds if growth.trees else ():
                 model = rows.model(_with_seed(derivatives, seed), seed, start, self.n_jobs)
@@ -294,12 +295,6 @@ class BoostedRanker(Ranker):
 
         patience = cast(int, self.patience)  # there are parts only if it is a number
         grow_together(models, judge, self.trees, patience, growth.curve, after)
-
-    def _number_of_trees(self, curve: TreeCurve) -> int:
-        """The best of the curve; where nothing was judged all trees, or a moderate number if some were to be chosen."""
-        if curve.judged:
-            return curve.best
-        return self.trees if self.patience is None else min(self.trees, UNJUDGED)
 
     def _take(self, growth: "TreesGrown") -> None:
         """Set the state: the finished seeds, or what was growing when the fit was stopped."""
@@ -441,10 +436,6 @@ class BoostedRanker(Ranker):
             return None
         return np.concatenate([one.in_query_order(linear_scores(one.X, coef, self.n_jobs)) for one in sets])
 
-    def _refuse_gaps(self, sets: Sequence[Queries]) -> None:
-        for queries in sets:
-            queries.refuse_missing(f"{self.name} with start=")
-
     # ------------------------------------------------------------------------------------------- scores
 
     def _scores(self, X: Floats) -> Vector:
@@ -480,12 +471,9 @@ class BoostedRanker(Ranker):
         self._check_parameters()
         if facts["features"] != self.n_features_in_:
             raise RankwiseError(f"its trees are on {facts['features']!r:.20} features of {self.n_features_in_}")
-        columns = read_history(store, _HISTORY)
-        if len({len(column) for column in columns.values()}) != 1:
-            raise RankwiseError("its table of rounds has columns of different lengths")
         self.trees_ = checks.as_whole(facts["trees"], "its number of trees", 0)
         self.ensemble_ = TreeEnsemble.from_arrays(store, self.n_features_in_)
-        self._set_history(columns)
+        self._set_history(read_history(store, _HISTORY))
 
 
 @dataclass

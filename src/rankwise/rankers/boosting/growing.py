@@ -21,6 +21,7 @@ from rankwise.losses.compute import loss_lists
 from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.objectives import Derivatives, rescale_derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+from rankwise.rankers.boosting.tree_files import concat_trees
 
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -247,11 +248,7 @@ class GrowingModel:
 
 def no_trees(n_features: int) -> TreeEnsemble:
     """The sum of no trees, which is 0."""
-    arrays: dict[str, Any] = dict.fromkeys(("threshold", "value", "gain"), np.empty(0))
-    arrays |= dict.fromkeys(("feature", "left", "right", "node_count", "leaf_count"), np.empty(0, np.int64))
-    arrays |= dict.fromkeys(("missing", "default_left"), np.empty(0, np.uint8))
-    arrays |= dict.fromkeys(("start", "word_start"), np.zeros(1, np.int64))
-    return TreeEnsemble(n_features, **arrays, words=np.empty(0, np.uint32))
+    return TreeEnsemble(n_features, **concat_trees([]))
 
 
 def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: int | None) -> None:

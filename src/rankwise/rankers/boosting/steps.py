@@ -177,8 +177,6 @@ class ThresholdRanker(Ranker):
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         columns = read_history(store, self._columns())
         count, kept, width = len(columns["round"]), facts["rounds"], self.n_features_in_
-        if any(len(column) != count for column in columns.values()):
-            raise RankwiseError("its table of rounds has columns of different lengths")
         if not np.array_equal(columns["round"], np.arange(1, count + 1)):
             raise RankwiseError(f"its rounds are not numbered from 1 to {count}")
         if not checks.is_whole(kept, 0) or kept > count:

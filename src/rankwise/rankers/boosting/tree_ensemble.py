@@ -1,6 +1,6 @@
 """An immutable sum of decision trees: scores, contributions of features, importance, and its arrays for a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
@@ -8,21 +8,8 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels import parallel
+from rankwise._kernels import parallel, trees
 from rankwise._kernels.dot_products import linear_scores
-from rankwise._kernels.trees import (
-    CATEGORICAL,
-    FLIPPED,
-    NUMERICAL,
-    ZERO,
-    Nodes,
-    Paths,
-    contribute_on,
-    leaf_order,
-    paths_of,
-    quadrature_rules,
-    score_on,
-)
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
@@ -207,12 +194,12 @@ class TreeEnsemble:
         return cls(n_features, **arrays, offset=offset)
 
     @classmethod
-    def from_arrays(cls, store: Store | Mapping[str, NDArray[Any]], n_features: int) -> Self:
+    def from_arrays(cls, store: Store, n_features: int) -> Self:
         """The ensemble with these :meth:`arrays`, which may come from a stranger's file.
 
         Parameters
         ----------
-        store : Store or mapping of str to ndarray
+        store : Store
             Where the arrays are.
         n_features : int
             Number of features.
@@ -227,18 +214,8 @@ class TreeEnsemble:
         RankwiseError
             If an array is missing, has another type, or the arrays are no trees over so many features.
         """
-        found = {}
-        for name, dtype in {**DTYPES, "offset": np.float64, "coef": np.float64}.items():
-            key = _PREFIX + name
-            if isinstance(store, Store):
-                array = store.array(key, dtype, (None,))
-            elif key in store:
-                array = np.asarray(store[key])
-            else:
-                raise RankwiseError(f"the array {key!r} of its trees is missing")
-            if array.dtype != dtype or array.ndim != 1:
-                raise RankwiseError(f"the array {key!r} of its trees has type {array.dtype} and shape {array.shape}")
-            found[name] = array
+        dtypes = {**DTYPES, "offset": np.float64, "coef": np.float64}
+        found = {name: store.array(_PREFIX + name, dtype, (None,)) for name, dtype in dtypes.items()}
         offset, coef = found.pop("offset"), found.pop("coef")
         if len(offset) != 1 or len(coef) not in (0, n_features):
             raise RankwiseError(f"its trees have {len(offset)} offsets and {len(coef)} weights of features")
@@ -355,7 +332,7 @@ class TreeEnsemble:
             The scores.
         """
         rows, scores = self._rows(X), np.empty(len(X))
-        score = score_on(rows.dtype)
+        score = trees.score_on(rows.dtype)
         nodes, mask, by_place = self._prepared
 
         def task(first: int, last: int) -> None:
@@ -398,9 +375,9 @@ class TreeEnsemble:
         """
         rows = self._rows(X)
         paths, expected = self._paths
-        rule_start, points, weights = quadrature_rules(paths)
+        rule_start, points, weights = trees.quadrature_rules(paths)
         found = np.zeros((len(rows), self.n_features + 1))
-        contribute = contribute_on(rows.dtype)
+        contribute = trees.contribute_on(rows.dtype)
         nodes = self._prepared[0]
 
         def task(first: int, last: int) -> None:
@@ -420,40 +397,33 @@ class TreeEnsemble:
         return rows
 
     @cached_property
-    def _prepared(self) -> tuple[Nodes, NDArray[np.uint64], Vector]:
+    def _prepared(self) -> tuple[trees.Nodes, NDArray[np.uint64], Vector]:
         """The nodes for the kernels, the leaves that each rules out, and the leaf values from left to right."""
         used, slot = np.unique(self.feature, return_inverse=True)
-        kind = np.where(self.categorical, CATEGORICAL, np.where(self.flips_zero, FLIPPED, NUMERICAL)).astype(np.uint8)
-        nan_left = self.nan_left.astype(np.uint8)
+        kind = np.where(
+            self.categorical, trees.CATEGORICAL, np.where(self.flips_zero, trees.FLIPPED, trees.NUMERICAL)
+        ).astype(np.uint8)
         size, place = (np.zeros(len(self.feature), np.int64) for _ in range(2))
         mask = np.zeros(len(self.feature), np.uint64)
         by_place = np.empty(len(self.value))
-        leaf_order(self.start, self.left, self.right, self.value, size, place, mask, by_place)
-        nodes = Nodes(
-            self.start,
-            used,
-            slot.astype(np.int64),
-            self.threshold,
-            kind,
-            nan_left,
-            self.left,
-            self.right,
-            self.word_start,
-            self.words,
+        trees.leaf_order(self.start, self.left, self.right, self.value, size, place, mask, by_place)
+        split = self.threshold, kind, self.nan_left.astype(np.uint8)
+        nodes = trees.Nodes(
+            self.start, used, slot.astype(np.int64), *split, self.left, self.right, self.word_start, self.words
         )
         for array in (*nodes, mask, by_place):
             array.setflags(write=False)
         return nodes, mask, by_place
 
     @cached_property
-    def _paths(self) -> tuple[Paths, float]:
+    def _paths(self) -> tuple[trees.Paths, float]:
         """The way to every leaf, and the mean of the trees over the training documents."""
         roots = self.start[:-1][np.diff(self.start) > 0]
         if (self.node_count[roots] == 0).any():
             raise RankwiseError(
                 "contributions require the number of training documents of every tree, which is not known"
             )
-        return paths_of(
+        return trees.paths_of(
             self.start, self.feature, (self.left, self.right), (self.node_count, self.leaf_count), self.value
         )
 
@@ -490,9 +460,9 @@ class TreeEnsemble:
         if not self.additive or self.categorical[own].any():
             raise RankwiseError("shape functions require that every tree splits on a single, numeric feature")
         cuts = self.threshold[own]
-        if (np.abs(cuts) <= ZERO).any() or (self.missing[own] == MISSING_ZERO).any():
+        if (np.abs(cuts) <= trees.ZERO).any() or (self.missing[own] == MISSING_ZERO).any():
             # what counts as 0 is an interval of its own
-            cuts = np.append(cuts[np.abs(cuts) > ZERO], [np.nextafter(-ZERO, -np.inf), ZERO])
+            cuts = np.append(cuts[np.abs(cuts) > trees.ZERO], [np.nextafter(-trees.ZERO, -np.inf), trees.ZERO])
         cuts = np.unique(cuts)
         rows = np.zeros((len(cuts) + 2, self.n_features))
         rows[:, place] = [*cuts, np.inf, np.nan]

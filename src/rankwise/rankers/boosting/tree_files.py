@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.errors import FileFormatError, RankwiseError
-from rankwise.rankers.boosting.tree_checks import MISSING_NAN
+from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NAN
 
 _VERSIONS = ("v3", "v4")
 MOST_FEATURES = 10_000_000  # a damaged number must not take all memory
@@ -53,30 +53,7 @@ def read_lightgbm(text: str) -> tuple[int, dict[str, NDArray[Any]]]:
     if "\nend of trees" not in text:
         raise FileFormatError("the LightGBM model is cut short: the line 'end of trees' is missing")
     trees = [_lightgbm_tree(block, number, n_features) for number, block in enumerate(blocks)]
-    parts = {name: [tree[name] for tree in trees] for name in _empty()}
-    found = {name: np.concatenate([empty, *parts[name]]) for name, empty in _empty().items()}
-    sizes = [len(tree["feature"]) for tree in trees]
-    found["start"] = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-    found["word_start"] = np.concatenate([[0], np.cumsum(found.pop("n_words"), dtype=np.int64)]).astype(np.int64)
-    return n_features, found
-
-
-def _empty() -> dict[str, NDArray[Any]]:
-    """The arrays of no tree."""
-    return {
-        "feature": np.empty(0, np.int64),
-        "threshold": np.empty(0),
-        "left": np.empty(0, np.int64),
-        "right": np.empty(0, np.int64),
-        "missing": np.empty(0, np.uint8),
-        "default_left": np.empty(0, np.uint8),
-        "n_words": np.empty(0, np.int64),
-        "words": np.empty(0, np.uint32),
-        "value": np.empty(0),
-        "gain": np.empty(0),
-        "node_count": np.empty(0, np.int64),
-        "leaf_count": np.empty(0, np.int64),
-    }
+    return n_features, concat_trees(trees)
 
 
 def _read_head(head: str) -> int:
@@ -114,9 +91,9 @@ def _lightgbm_tree(block: str, number: int, n_features: int) -> dict[str, NDArra
     leaves, nodes = len(value), len(value) - 1
     if tree.facts.get("num_leaves") != str(leaves):
         raise FileFormatError(f"{tree.where}: it has {leaves} leaf values, and num_leaves says otherwise")
-    found = _empty() | {"value": value, "leaf_count": np.zeros(leaves, np.int64)}
     if not nodes:
-        return found
+        empty = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
+        return {**empty, "n_words": np.empty(0, np.int64), "value": value, "leaf_count": np.zeros(1, np.int64)}
     decision = tree.wholes("decision_type", nodes, 0, 15)
     missing = decision >> _MISSING
     if (missing > 2).any():
@@ -210,7 +187,6 @@ class _Tree:
 # ------------------------------------------------------------------------------------------------------------- XGBoost
 
 
-MOST_FEATURES = 10_000_000  # a damaged number must not take all memory
 # Objectives whose base score is added to the trees as it is; others convert it first.
 _PLAIN = ("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror")
 
@@ -310,32 +286,24 @@ def _not_below(condition: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.where(middle.astype(np.float32) < condition, middle, np.nextafter(middle, -np.inf))
 
 
-# ------------------------------------------------------------------------------------------------ trees out of JSON
-
-_NO_TREES: dict[str, NDArray[Any]] = {
-    "feature": np.empty(0, np.int64),
-    "threshold": np.empty(0),
-    "left": np.empty(0, np.int64),
-    "right": np.empty(0, np.int64),
-    "default_left": np.empty(0, np.uint8),
-    "value": np.empty(0),
-    "gain": np.empty(0),
-    "node_count": np.empty(0, np.int64),
-    "leaf_count": np.empty(0, np.int64),
-}
+# --------------------------------------------------------------------------------------------------------- both formats
 
 
-def concat_trees(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """The arrays of all trees one after the other, for trees that split by numbers and know NaN."""
-    sizes = [len(part["feature"]) for part in parts]
-    nodes = sum(sizes)
-    return {
-        **{name: np.concatenate([empty, *(part[name] for part in parts)]) for name, empty in _NO_TREES.items()},
-        "start": np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
-        "missing": np.full(nodes, MISSING_NAN, np.uint8),
-        "word_start": np.zeros(nodes + 1, np.int64),
-        "words": np.empty(0, np.uint32),
-    }
+def concat_trees(trees: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of an ensemble from those of its trees; of trees out of JSON only NaN is missing, and none splits by
+    categories.
+    """
+    sizes = [len(tree["feature"]) for tree in trees]
+    usual = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()} | {"n_words": np.empty(0, np.int64)}
+    parts: dict[str, list[NDArray[Any]]] = {name: [empty] for name, empty in usual.items()}
+    for tree, size in zip(trees, sizes, strict=True):
+        given = {"missing": np.full(size, MISSING_NAN, np.uint8), "n_words": np.zeros(size, np.int64), **tree}
+        for name, found in parts.items():
+            found.append(given.get(name, usual[name]))
+    joined = {name: np.concatenate(found) for name, found in parts.items()}
+    for name, lengths in (("start", sizes), ("word_start", joined.pop("n_words"))):
+        joined[name] = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    return joined
 
 
 def numbers_in(tree: Mapping[str, Any], name: str, where: str, kinds: str) -> NDArray[Any]:

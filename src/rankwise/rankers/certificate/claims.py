@@ -21,19 +21,8 @@ from numpy.typing import NDArray
 from rankwise._kernels.radius import largest_radius
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
+from rankwise.guarantees.bounds import uniform
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average
-from rankwise.guarantees.bounds.uniform import (
-    FIRST_BALL,
-    SMOOTH_TO_B,
-    SPAN,
-    STEEP_L2,
-    STEEP_MAX,
-    for_fitted_norm,
-    l1_ball,
-    l2_ball,
-    linf_ball,
-    smooth_ball,
-)
 from rankwise.guarantees.certificate import READINGS, Claim
 from rankwise.guarantees.holdout.readings import Readings
 from rankwise.losses._base import Loss
@@ -240,15 +229,17 @@ def facts_of(loss: Loss, labels: tuple[float, float], *, first_ball_known: bool)
     facts : mapping of str to Precondition
         By the sentence of the precondition.
     """
-    declared = {one.sentence: replace(one, met=True) for one in (STEEP_L2, STEEP_MAX, SMOOTH_TO_B)}
+    declared = {
+        one.sentence: replace(one, met=True) for one in (uniform.STEEP_L2, uniform.STEEP_MAX, uniform.SMOOTH_TO_B)
+    }
     wider = (labels[0], labels[1] + 1)
     if loss.range(1.0, 2, labels) == loss.range(1.0, 2, wider):
-        span = replace(SPAN, met=True)
+        span = replace(uniform.SPAN, met=True)
     else:
-        span = Precondition(f"no future label is above {labels[1]:g}, so that {SPAN.sentence}")
+        span = Precondition(f"no future label is above {labels[1]:g}, so that {uniform.SPAN.sentence}")
     convex = replace(CONVEX, met=loss.convex)
-    first_ball = replace(FIRST_BALL, met=True if first_ball_known else None)
-    return declared | {SPAN.sentence: span, CONVEX.sentence: convex, FIRST_BALL.sentence: first_ball}
+    first_ball = replace(uniform.FIRST_BALL, met=True if first_ball_known else None)
+    return declared | {uniform.SPAN.sentence: span, CONVEX.sentence: convex, uniform.FIRST_BALL.sentence: first_ball}
 
 
 def with_known_preconditions(bound: Bound, facts: Facts) -> Bound:
@@ -354,7 +345,7 @@ def uniform_claims(
             def at(W: float, level: float) -> Bound:
                 return ball(found.span(W, constants)[0] if risk is None else risk, W, level)
 
-            bound = for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta)
+            bound = uniform.for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta)
             return about_future_queries(bound, found, reach["l2"], constants, measure)
 
         norm = reach["l1" if kind == "l1" else "l2"]
@@ -377,13 +368,13 @@ def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) 
 
     # adding a constant to all scores changes no loss, so gradients sum to 0: half of the l1 norm G is positive
     balls: dict[str, Ball] = {
-        "l2": lambda risk, W, delta: l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
-        "linf": lambda risk, W, delta: linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
+        "l2": lambda risk, W, delta: uniform.l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
+        "linf": lambda risk, W, delta: uniform.linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
         # no entry of a row exceeds its norm
-        "l1": lambda risk, W, delta: l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
+        "l1": lambda risk, W, delta: uniform.l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
     }
     if math.isfinite(H1) and found.loss.nonnegative:
-        balls["smooth"] = lambda risk, W, delta: smooth_ball(
+        balls["smooth"] = lambda risk, W, delta: uniform.smooth_ball(
             risk=risk, H1=H1, W=W, radius=R, m=m, n=n, B=found.span(W, constants)[1], delta=delta
         )
     return balls

@@ -221,8 +221,6 @@ class NeuralRanker(Ranker):
         if (scale <= 0).any():
             raise RankwiseError("its network divides features by 0 or less")
         columns = read_history(store, _HISTORY)
-        if len({len(column) for column in columns.values()}) != 1:
-            raise RankwiseError("its table of epochs has columns of different lengths")
         self.epoch_ = checks.as_whole(facts["epoch"], "its epoch", 1, len(columns["epoch"]))
         self.network_ = Network(center, scale, layers.widths, theta)
         self._set_history(columns)
