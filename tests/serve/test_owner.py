@@ -74,9 +74,9 @@ def test_of_processes_that_start_at_once_one_owns_the_state(tmp_path):
             code = 1
             try:
                 os.read(begin[0], 1)
-                StateFile(tmp_path / "state.db")
-                os.close(stay[1])
-                os.read(stay[0], 1)  # until the others have tried
+                with closing(StateFile(tmp_path / "state.db")):
+                    os.close(stay[1])
+                    os.read(stay[0], 1)  # until the others have tried
                 code = 0
             except StateLocked:
                 code = 2
