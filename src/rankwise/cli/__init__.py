@@ -17,6 +17,7 @@ from typing import Any
 import typer
 
 from rankwise._version import __version__
+from rankwise.cli.options import name_options, option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
 
@@ -50,11 +51,13 @@ _MODULES = {"report": "compare", "replay": "serve", "state": "serve"}  # a comma
 for _panel, _commands in _COMMANDS.items():
     for _name in _commands:
         _command = getattr(import_module(f"{__name__}.{_MODULES.get(_name, _name)}"), _name)
+        name_options(_command)
         app.command(_name, help=_reflow(_command.__doc__), rich_help_panel=_panel)(_command)
 
 _clicks = import_module(f"{__name__}.clicks").app  # a command with commands of its own
 for _command in _clicks.registered_commands:
     _command.help = _reflow(_command.callback.__doc__)
+    name_options(_command.callback)
 app.add_typer(_clicks, name="clicks", rich_help_panel="Clicks")
 
 
@@ -67,9 +70,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(
-        False, "--version", help="Print the version and stop.", callback=_print_version, is_eager=True
-    ),
+    version: bool = option(False, "Print the version and stop.", "--version", callback=_print_version, is_eager=True),
 ) -> None:
     """The options of ``rankwise`` itself."""
     pass

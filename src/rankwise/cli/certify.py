@@ -8,11 +8,12 @@ A saved ranker gives its own certificate; scores from any source are certified b
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import argument, option
 from rankwise.cli.wording import in_shell, show_certificate
 from rankwise.errors import RankwiseError
 
@@ -21,38 +22,21 @@ NOT_CERTIFIED = 3  # exit code: the input is valid, and no bound below the trivi
 
 @reading.with_options
 def certify(
-    subject: Annotated[
-        Path | None, typer.Argument(help="A saved ranker, or scores of the hold-out from any source.")
-    ] = None,
-    train: Annotated[Path | None, typer.Option(help="The queries that the ranker was trained on.")] = None,
-    holdout: Annotated[Path | None, typer.Option(help="Judged queries that were not used in training.")] = None,
-    measure: Annotated[
-        str | None, typer.Option("--measure", "-m", help="For scores: nDCG@10 (default), AP, RR ...")
-    ] = None,
-    delta: Annotated[float, typer.Option(help="Probability with which a guarantee may fail.")] = 0.05,
-    row_radius: Annotated[
-        float | None, typer.Option("--row-radius", help="Declared upper bound on the norm of future documents.")
-    ] = None,
-    longest: Annotated[
-        int | None, typer.Option(help="Declared upper bound on the documents of a future query.")
-    ] = None,
-    unverified: Annotated[
-        bool, typer.Option("--unverified", help="Let the headline use constants that were not verified.")
-    ] = False,
-    details: Annotated[
-        bool, typer.Option("--details", help="Also print every formula, constant and condition.")
-    ] = False,
-    half_width: Annotated[
-        float | None, typer.Option("--half-width", help="Plan: number of queries for an interval of +- this width.")
-    ] = None,
-    difference: Annotated[
-        float | None,
-        typer.Option(
-            "--difference", help="Plan: number of queries to detect this difference of two rankers (with --sd)."
-        ),
-    ] = None,
-    sd: Annotated[float | None, typer.Option("--sd", help="Plan: the expected standard deviation.")] = None,
-    power: Annotated[float, typer.Option(help="Plan: probability of detecting the difference.")] = 0.8,
+    subject: Path | None = argument(None, "A saved ranker, or scores of the hold-out from any source."),
+    train: Path | None = option(None, "The queries that the ranker was trained on."),
+    holdout: Path | None = option(None, "Judged queries that were not used in training."),
+    measure: str | None = option(None, "For scores: nDCG@10 (default), AP, RR ...", "-m"),
+    delta: float = option(0.05, "Probability with which a guarantee may fail."),
+    row_radius: float | None = option(None, "Declared upper bound on the norm of future documents."),
+    longest: int | None = option(None, "Declared upper bound on the documents of a future query."),
+    unverified: bool = option(False, "Let the headline use constants that were not verified."),
+    details: bool = option(False, "Also print every formula, constant and condition."),
+    half_width: float | None = option(None, "Plan: number of queries for an interval of +- this width."),
+    difference: float | None = option(
+        None, "Plan: number of queries to detect this difference of two rankers (with --sd)."
+    ),
+    sd: float | None = option(None, "Plan: the expected standard deviation."),
+    power: float = option(0.8, "Plan: probability of detecting the difference."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import argument, option
 from rankwise.errors import DataError, RankwiseError
 from rankwise.io.sources import plain_number
 
@@ -47,18 +48,10 @@ def log_options(
         Path,
         typer.Argument(help="The log: CSV with session, qid, docid, position, click; or JSON lines of ubi_queries."),
     ],
-    events: Annotated[
-        Path | None, typer.Option("--events", help="UBI: JSON lines of ubi_events; the log is then ubi_queries.")
-    ] = None,
-    action: Annotated[
-        list[str] | None, typer.Option("--action", help="UBI: an action_name that is a click; may be repeated.")
-    ] = None,
-    version: Annotated[
-        str | None, typer.Option("--version-attribute", help="UBI: entry of query_attributes that names the ranker.")
-    ] = None,
-    depth: Annotated[
-        int | None, typer.Option("--depth", min=1, help="UBI: hits that a page shows (default: all).")
-    ] = None,
+    events: Path | None = option(None, "UBI: JSON lines of ubi_events; the log is then ubi_queries."),
+    action: list[str] | None = option(None, "UBI: an action_name that is a click; may be repeated."),
+    version: str | None = option(None, "UBI: entry of query_attributes that names the ranker.", "--version-attribute"),
+    depth: int | None = option(None, "UBI: hits that a page shows (default: all).", min=1),
 ) -> "Callable[[], Iterator[ClickLog]]":
     """Return what reads the log, block by block, from its beginning."""
     from rankwise.clicks.log import ClickLog
@@ -73,17 +66,10 @@ def log_options(
 
 
 def model_options(
-    propensities: Annotated[
-        Path | None,
-        typer.Option(
-            "--propensities",
-            "-p",
-            help='Position model: a file of clicks propensities, or {"theta": [1, 0.5, 0.33]}.',
-        ),
-    ] = None,
-    theta: Annotated[
-        str | None, typer.Option("--theta", help="Position model as numbers, 1,0.5,0.33, which are taken as is.")
-    ] = None,
+    propensities: Path | None = option(
+        None, 'Position model: a file of clicks propensities, or {"theta": [1, 0.5, 0.33]}.', "-p"
+    ),
+    theta: str | None = option(None, "Position model as numbers, 1,0.5,0.33, which are taken as is."),
 ) -> "Propensities":
     """Return the position model."""
     from rankwise.clicks.propensities import Propensities, given
@@ -125,12 +111,11 @@ def inspect_log(as_json: reading.JsonOption = False, *, blocks: "Callable[[], It
 @with_log
 def propensities(
     out: Annotated[Path, typer.Option("--out", "-o", help="The JSON file to write.")],
-    how: Annotated[
-        Literal["swaps", "harvest", "click-rate"],
-        typer.Option(help="From randomized swaps, or from rankers that showed the same documents elsewhere."),
-    ] = "swaps",
+    how: Literal["swaps", "harvest", "click-rate"] = option(
+        "swaps", "From randomized swaps, or from rankers that showed the same documents elsewhere."
+    ),
     delta: DeltaOption = 0.05,
-    png: Annotated[Path | None, typer.Option(help="Also draw them into this PNG (extra: plot).")] = None,
+    png: Path | None = option(None, "Also draw them into this PNG (extra: plot)."),
     as_json: reading.JsonOption = False,
     *,
     blocks: "Callable[[], Iterator[ClickLog]]",
@@ -247,16 +232,11 @@ app.command("compare")(
 def learn(
     documents: DocumentsOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file of the ranker.")],
-    ranker: Annotated[
-        Literal["ridge", "hinge", "softmax"], typer.Option(help="Loss to minimize, linear in the clicks.")
-    ] = "ridge",
-    logged: Annotated[
-        Path | None,
-        typer.Option(
-            "--safe", help="The logged linear ranker: learn near it, and replace it only if the gain is certified."
-        ),
-    ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Penalty of hinge and softmax (default 0.01).")] = None,
+    ranker: Literal["ridge", "hinge", "softmax"] = option("ridge", "Loss to minimize, linear in the clicks."),
+    logged: Path | None = option(
+        None, "The logged linear ranker: learn near it, and replace it only if the gain is certified.", "--safe"
+    ),
+    alpha: float | None = option(None, "Penalty of hinge and softmax (default 0.01)."),
     tau: TauOption = 0.1,
     delta: DeltaOption = 0.05,
     cutoff: CutoffOption = None,
@@ -314,23 +294,17 @@ def learn(
 @app.command()
 @reading.with_options
 def interleave(
-    impressions: Annotated[
-        Path | None, typer.Argument(help="CSV: impression, team (a or b), click; one line per shown document.")
-    ] = None,
-    plan: Annotated[
-        float | None, typer.Option(help="Plan: number of impressions to detect a mean credit of this size.")
-    ] = None,
-    ties: Annotated[float, typer.Option(help="Plan: share of impressions without a winner.")] = 0.5,
-    power: Annotated[float, typer.Option(help="Plan: probability of deciding by then.")] = 0.8,
-    a: Annotated[Path | None, typer.Option("--a", help="Write pages: the first saved ranker.")] = None,
-    b: Annotated[Path | None, typer.Option("--b", help="Write pages: the second saved ranker.")] = None,
-    documents: Annotated[
-        Path | None, typer.Option("--documents", "-d", help="Write pages: the candidates, one impression per query.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write pages: the CSV file.")] = None,
-    shown: Annotated[int, typer.Option(min=1, help="Write pages: documents on a page.")] = 10,
+    impressions: Path | None = argument(None, "CSV: impression, team (a or b), click; one line per shown document."),
+    plan: float | None = option(None, "Plan: number of impressions to detect a mean credit of this size."),
+    ties: float = option(0.5, "Plan: share of impressions without a winner."),
+    power: float = option(0.8, "Plan: probability of deciding by then."),
+    a: Path | None = option(None, "Write pages: the first saved ranker."),
+    b: Path | None = option(None, "Write pages: the second saved ranker."),
+    documents: Path | None = option(None, "Write pages: the candidates, one impression per query.", "-d"),
+    out: Path | None = option(None, "Write pages: the CSV file.", "-o"),
+    shown: int = option(10, "Write pages: documents on a page.", min=1),
     delta: DeltaOption = 0.05,
-    png: Annotated[Path | None, typer.Option(help="Also draw the sequence into this PNG (extra: plot).")] = None,
+    png: Path | None = option(None, "Also draw the sequence into this PNG (extra: plot)."),
     seed: reading.SeedOption = 0,
     as_json: reading.JsonOption = False,
     *,

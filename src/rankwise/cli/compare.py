@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise.cli import reading, wording
+from rankwise.cli.options import option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.statistics.multiple_testing import Correction
@@ -36,60 +37,34 @@ def compare(
         Path,
         typer.Argument(help="A folder of folds, or one file: LETOR text (.gz too, - for standard input), table ..."),
     ],
-    ranker: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ranker",
-            "-r",
-            help="A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",
-            autocompletion=wording.rankers,
-        ),
-    ] = None,
+    ranker: list[str] | None = option(
+        None,
+        "A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",
+        "-r",
+        autocompletion=wording.rankers,
+    ),
     measure: reading.MeasuresOption = ["nDCG@10", "AP"],  # noqa: B006
-    folds: Annotated[
-        int | None, typer.Option(min=1, help="Number of folds of a file (default 5); 1 for a single split.")
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="The ranker to test the others against (default: the first).")
-    ] = None,
-    choose_by: Annotated[
-        str | None, typer.Option("--choose-by", help="Measure used for model selection (default: the ranker's own).")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Keep finished parts in this folder, and resume from them.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Also write all results to this file as JSON.")
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write a report to this HTML file, which works offline.")
-    ] = None,
-    documents: Annotated[
-        Path | None,
-        typer.Option("--documents", help="For the report: a table with a column docid and columns about documents."),
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", help="The column of --documents to show in place of ids (default: title).")
-    ] = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option("--queries", help="For the report: a table with a column qid and columns about queries."),
-    ] = None,
-    slice_by: Annotated[
-        list[str] | None,
-        typer.Option("--slice", help="A column of --queries whose values are groups of queries; may be repeated."),
-    ] = None,
+    folds: int | None = option(None, "Number of folds of a file (default 5); 1 for a single split.", min=1),
+    baseline: str | None = option(None, "The ranker to test the others against (default: the first)."),
+    choose_by: str | None = option(None, "Measure used for model selection (default: the ranker's own)."),
+    resume: Path | None = option(None, "Keep finished parts in this folder, and resume from them."),
+    out: Path | None = option(None, "Also write all results to this file as JSON.", "-o"),
+    report: Path | None = option(None, "Also write a report to this HTML file, which works offline."),
+    documents: Path | None = option(None, "For the report: a table with a column docid and columns about documents."),
+    title: str | None = option(None, "The column of --documents to show in place of ids (default: title)."),
+    queries: Path | None = option(None, "For the report: a table with a column qid and columns about queries."),
+    slice_by: list[str] | None = option(
+        None, "A column of --queries whose values are groups of queries; may be repeated.", "--slice"
+    ),
     like: reading.LikeOption = None,
     ties: reading.TiesOption = None,
     empty: reading.EmptyOption = None,
     rel: reading.RelOption = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals and of the marks.")] = 0.95,
-    test: Annotated[Test, typer.Option(help="Paired test over queries.")] = "randomization",
-    correction: Annotated[Correction, typer.Option(help="Correction for the number of tests.")] = "holm",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the bootstrap.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Rankers and folds in parallel (default: every core).")
-    ] = None,
+    level: float = option(0.95, "Confidence level of the intervals and of the marks."),
+    test: Test = option("randomization", "Paired test over queries."),
+    correction: Correction = option("holm", "Correction for the number of tests."),
+    seed: int = option(0, "Seed of the folds and of the bootstrap.", min=0),
+    jobs: int | None = option(None, "Rankers and folds in parallel (default: every core).", "-j", min=1),
     as_json: reading.JsonOption = False,
     as_what: reading.FormatOption = "text",
     *,
@@ -263,10 +238,8 @@ _OWN = ("out", "report")  # options of ``compare`` that have another meaning her
 
 
 def report(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path("report.html"),
-    results: Annotated[
-        Path | None, typer.Option("--results", help="Also write all results to this file as JSON.")
-    ] = None,
+    out: Path = option(Path("report.html"), "The HTML file to write.", "-o"),
+    results: Path | None = option(None, "Also write all results to this file as JSON."),
     **comparing: Any,
 ) -> None:
     """Compare rankers and write one HTML report: tables, queries, curves, features, errors, certificates.

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import option
 from rankwise.errors import RankwiseError
 
 _PART_SIZE = "256MB"
@@ -23,13 +24,10 @@ def convert(
             "folders of them), followed by the file to write, whose suffix sets the format, or the folder of parts.",
         ),
     ],
-    parts: Annotated[
-        str | None,
-        typer.Option("--parts", help=f"Write a folder of parts of about this size (default {_PART_SIZE})."),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing folder of parts.")] = False,
-    dtype: Annotated[Literal["float64", "float32"], typer.Option(help="Precision of the features.")] = "float64",
-    sparse: Annotated[bool, typer.Option("--sparse", help="Leave zeros out of a LETOR text.")] = False,
+    parts: str | None = option(None, f"Write a folder of parts of about this size (default {_PART_SIZE})."),
+    overwrite: bool = option(False, "Replace an existing folder of parts."),
+    dtype: Literal["float64", "float32"] = option("float64", "Precision of the features."),
+    sparse: bool = option(False, "Leave zeros out of a LETOR text."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],

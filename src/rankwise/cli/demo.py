@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from rankwise.cli import reading
+from rankwise.cli.options import option
 from rankwise.cli.wording import in_shell, show_certificate
 from rankwise.errors import MissingExtraError, RankwiseError
 
@@ -33,13 +32,11 @@ _RANKERS = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "MaxPai
 
 
 def demo(
-    queries: Annotated[int, typer.Option("--queries", min=20, help="Number of queries to generate.")] = 300,
+    queries: int = option(300, "Number of queries to generate.", min=20),
     seed: reading.SeedOption = 0,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for the queries, the model and the report.")
-    ] = _FOLDER,
+    out: Path = option(_FOLDER, "Folder for the queries, the model and the report.", "-o"),
     as_json: reading.JsonOption = False,
-    called: Annotated[str, typer.Option("--called", hidden=True, help="How rankwise is called here.")] = "rankwise",
+    called: str = option("rankwise", "How rankwise is called here.", hidden=True),
 ) -> None:
     """Train eight rankers on synthetic queries, compare them, certify the winner, and write a report.
 

@@ -6,12 +6,11 @@ import warnings
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from rankwise._extras import EXTRAS, install_command, missing_from
 from rankwise.cli import reading
+from rankwise.cli.options import option
 from rankwise.errors import RankwiseError
 
 _PACKAGES = ("rankwise", "numba", "llvmlite", "numpy", "scipy", "scikit-learn")
@@ -19,15 +18,10 @@ _SOURCES = {"pack": "from the pack", "cache": "from the cache", "compiler": "by 
 
 
 def doctor(
-    workloads: Annotated[
-        bool,
-        typer.Option(
-            "--workloads", help="Also run every workload, compiling what is missing, and count where code came from."
-        ),
-    ] = False,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", help="With --workloads: run only this one; may be repeated.")
-    ] = None,
+    workloads: bool = option(
+        False, "Also run every workload, compiling what is missing, and count where code came from."
+    ),
+    only: list[str] | None = option(None, "With --workloads: run only this one; may be repeated."),
     as_json: reading.JsonOption = False,
 ) -> None:
     """Show versions, extras, the cache folder, and whether the pack of compiled kernels is used; if not, why.

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 
 
@@ -21,24 +22,18 @@ def evaluate(
         Path,
         typer.Argument(help="Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
     ],
-    scores: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
-        ),
-    ] = None,
-    model: Annotated[list[Path] | None, typer.Option("--model", help="A saved ranker; may be repeated.")] = None,
+    scores: list[Path] | None = argument(
+        None, "Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
+    ),
+    model: list[Path] | None = option(None, "A saved ranker; may be repeated."),
     measure: reading.MeasuresOption = ["nDCG@10", "AP", "RR"],  # noqa: B006
     like: reading.LikeOption = None,
     ties: reading.TiesOption = None,
     empty: reading.EmptyOption = None,
     rel: reading.RelOption = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    per_query: Annotated[bool, typer.Option("--per-query", help="Also print a line for each query.")] = False,
-    tie_range: Annotated[
-        bool,
-        typer.Option("--tie-range", help="Also print the smallest and largest mean over all orders of equal scores."),
-    ] = False,
+    level: float = option(0.95, "Confidence level of the intervals."),
+    per_query: bool = option(False, "Also print a line for each query."),
+    tie_range: bool = option(False, "Also print the smallest and largest mean over all orders of equal scores."),
     as_json: reading.JsonOption = False,
     as_what: reading.FormatOption = "text",
     *,

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import option
 from rankwise.errors import RankwiseError
 from rankwise.io.sources import plain_number
 
@@ -21,31 +22,20 @@ def export(
         Path,
         typer.Argument(help="A saved ranker, or a linear model of RankLib, SVM-rank or liblinear."),
     ],
-    to: Annotated[str | None, typer.Option("--to", "-t", help="The target; without it the targets are listed.")] = None,
-    sample: Annotated[
-        Path | None, typer.Option(help="Queries with raw features, on which the engine's scores are compared.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A file, or a folder for several (default: print the model).")
-    ] = None,
-    called: Annotated[str, typer.Option("--name", help="Name of the model or function in the target.")] = "rankwise",
-    names: Annotated[
-        str | None,
-        typer.Option(
-            "--features",
-            help="Names of the features (or columns) in the engine, separated by commas; built: the engine "
-            "receives the features that the model makes from its columns.",
-        ),
-    ] = None,
-    shift: Annotated[
-        str,
-        typer.Option(
-            help="Constant added to every score; sample: the smallest that makes the scores of the sample non-negative."
-        ),
-    ] = "0",
-    option: Annotated[
-        list[str] | None, typer.Option("--option", help="An option of the target, such as store=shop; may be repeated.")
-    ] = None,
+    to: str | None = option(None, "The target; without it the targets are listed.", "-t"),
+    sample: Path | None = option(None, "Queries with raw features, on which the engine's scores are compared."),
+    output: Path | None = option(None, "A file, or a folder for several (default: print the model).", "--out", "-o"),
+    called: str = option("rankwise", "Name of the model or function in the target.", "--name"),
+    names: str | None = option(
+        None,
+        "Names of the features (or columns) in the engine, separated by commas; built: the engine "
+        "receives the features that the model makes from its columns.",
+        "--features",
+    ),
+    shift: str = option(
+        "0", "Constant added to every score; sample: the smallest that makes the scores of the sample non-negative."
+    ),
+    option: list[str] | None = option(None, "An option of the target, such as store=shop; may be repeated."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],

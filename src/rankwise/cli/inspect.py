@@ -14,6 +14,7 @@ import typer
 from rankwise._diagnose.findings import Diagnosis, Finding
 from rankwise.cli import reading
 from rankwise.cli.columns import candidates, owners, read_columns_file, write_columns_file
+from rankwise.cli.options import option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import plural
@@ -36,13 +37,8 @@ def inspect(
             help="Judged queries in any format (- is standard input), folders of parts; further files are other splits."
         ),
     ],
-    per_feature: Annotated[
-        bool, typer.Option("--per-feature", "--features", help="Also print a line for each feature.")
-    ] = False,
-    write_columns: Annotated[
-        Path | None,
-        typer.Option("--write-columns", help="Write roles and kinds of columns to this TOML file, for --columns."),
-    ] = None,
+    per_feature: bool = option(False, "Also print a line for each feature.", "--per-feature", "--features"),
+    write_columns: Path | None = option(None, "Write roles and kinds of columns to this TOML file, for --columns."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],

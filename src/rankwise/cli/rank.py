@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import option
 from rankwise.cli.rank_output import Form, Ranked, form_of, open_output
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries.checks import Missing
@@ -43,26 +44,14 @@ def rank(
             ".rankwise, or a folder of parts."
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file to write (default: standard output).")
-    ] = None,
-    to: Annotated[
-        Form | None, typer.Option("--to", help="Output format (default: by the suffix of --out, else csv).")
-    ] = None,
-    top: Annotated[int | None, typer.Option("--top", min=1, help="Only the best K documents of every query.")] = None,
-    tag: Annotated[str, typer.Option("--tag", help="Name of the run in a TREC run.")] = "rankwise",
-    unsorted: Annotated[
-        bool, typer.Option("--unsorted", help="The rows of a query are not together: read the whole file at once.")
-    ] = False,
-    features: Annotated[
-        int | None, typer.Option("--features", min=1, help="Number of features of a text that leaves out zeros.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="JSON: one line per document; with --out, a summary.")
-    ] = False,
-    missing: Annotated[
-        Missing | None, typer.Option("--missing", help="NaN, NULL, empty cells (default: the ranker's own rule).")
-    ] = None,
+    out: Path | None = option(None, "The file to write (default: standard output).", "-o"),
+    to: Form | None = option(None, "Output format (default: by the suffix of --out, else csv)."),
+    top: int | None = option(None, "Only the best K documents of every query.", min=1),
+    tag: str = option("rankwise", "Name of the run in a TREC run."),
+    unsorted: bool = option(False, "The rows of a query are not together: read the whole file at once."),
+    features: int | None = option(None, "Number of features of a text that leaves out zeros.", min=1),
+    as_json: bool = option(False, "JSON: one line per document; with --out, a summary.", "--json"),
+    missing: Missing | None = option(None, "NaN, NULL, empty cells (default: the ranker's own rule)."),
     first_id: reading.FirstIdOption = "auto",
     qid: reading.QidOption = None,
     label: reading.LabelOption = None,

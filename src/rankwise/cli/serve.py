@@ -14,53 +14,35 @@ from typing import Annotated, Any, Literal
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 
 
 def serve(
-    models: Annotated[
-        list[Path] | None, typer.Argument(help="Model files that `train` wrote; each is served under its file's name.")
-    ] = None,
-    state: Annotated[
-        Path | None, typer.Option(help="The SQLite file that holds the whole state (default: rankwise.db).")
-    ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; anything but loopback requires --tokens.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8000,
-    tokens: Annotated[Path | None, typer.Option(help="File of tokens; SIGHUP reloads it.")] = None,
-    new_token: Annotated[
-        str | None,
-        typer.Option(
-            "--new-token",
-            metavar="NAME:SCOPES",
-            help="Make a token (scopes: rank, feedback, read, admin), add its hash to --tokens, print it, and stop.",
-        ),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the model, if one file is given.")] = None,
-    window: Annotated[
-        float, typer.Option(min=0, help="Seconds after the first click until a ranking is closed.")
-    ] = 1800,
-    retention: Annotated[float, typer.Option(min=1, help="Days that rankings without feedback are kept.")] = 7,
-    floor: Annotated[
-        float | None, typer.Option(help="Promised value of the measure: raises an alarm once it is provably missed.")
-    ] = None,
-    training: Annotated[
-        Path | None, typer.Option(help="Training queries, whose feature ranges are the reference of the drift alarm.")
-    ] = None,
-    http: Annotated[
-        Literal["h11", "httptools"],
-        typer.Option(help="HTTP parser; httptools is faster and requires the package httptools."),
-    ] = "h11",
-    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request, as JSON.")] = False,
-    accept_loss: Annotated[
-        bool,
-        typer.Option("--accept-loss", help="Start even if acknowledged events are missing at the end of the state."),
-    ] = False,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Serve demo models to simulated users, and watch one learn.")
-    ] = False,
-    seconds: Annotated[float | None, typer.Option(hidden=True)] = None,
+    models: list[Path] | None = argument(None, "Model files that `train` wrote; each is served under its file's name."),
+    state: Path | None = option(None, "The SQLite file that holds the whole state (default: rankwise.db)."),
+    host: str = option("127.0.0.1", "Address to listen on; anything but loopback requires --tokens."),
+    port: int = option(8000, "Port; 0 picks a free one.", min=0, max=65535),
+    tokens: Path | None = option(None, "File of tokens; SIGHUP reloads it."),
+    new_token: str | None = option(
+        None,
+        "Make a token (scopes: rank, feedback, read, admin), add its hash to --tokens, print it, and stop.",
+        metavar="NAME:SCOPES",
+    ),
+    name: str | None = option(None, "Name of the model, if one file is given."),
+    window: float = option(1800, "Seconds after the first click until a ranking is closed.", min=0),
+    retention: float = option(7, "Days that rankings without feedback are kept.", min=1),
+    floor: float | None = option(None, "Promised value of the measure: raises an alarm once it is provably missed."),
+    training: Path | None = option(
+        None, "Training queries, whose feature ranges are the reference of the drift alarm."
+    ),
+    http: Literal["h11", "httptools"] = option(
+        "h11", "HTTP parser; httptools is faster and requires the package httptools."
+    ),
+    access_log: bool = option(False, "Log every request, as JSON."),
+    accept_loss: bool = option(False, "Start even if acknowledged events are missing at the end of the state."),
+    demo: bool = option(False, "Serve demo models to simulated users, and watch one learn."),
+    seconds: float | None = option(None, None, hidden=True),
     as_json: reading.JsonOption = False,
 ) -> None:
     """Serve rankings over HTTP, and learn from feedback on them.
@@ -184,12 +166,9 @@ def _declare(service: Any, training: Path) -> None:
 def replay(
     state: Annotated[Path, typer.Argument(help="The state of a service; it may be running.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
-    to: Annotated[int | None, typer.Option(min=0, help="The last event (default: the end of the log).")] = None,
-    model: Annotated[str | None, typer.Option(help="The model (default: the default model of the service).")] = None,
-    snapshots: Annotated[
-        bool,
-        typer.Option("--snapshots", help="Start from the last snapshot before it, not from the first event: faster."),
-    ] = False,
+    to: int | None = option(None, "The last event (default: the end of the log).", min=0),
+    model: str | None = option(None, "The model (default: the default model of the service)."),
+    snapshots: bool = option(False, "Start from the last snapshot before it, not from the first event: faster."),
     as_json: reading.JsonOption = False,
 ) -> None:
     """Rebuild a version of a model from the log of a service, bit for bit.
@@ -221,7 +200,7 @@ def replay(
 def state(
     what: Annotated[Literal["check", "backup", "compact"], typer.Argument(help="What to do.")],
     file: Annotated[Path, typer.Argument(help="The state of a service.")],
-    to: Annotated[Path | None, typer.Option(help="The copy, for backup.")] = None,
+    to: Path | None = option(None, "The copy, for backup."),
     as_json: reading.JsonOption = False,
 ) -> None:
     """Check, copy or compact the state of a service.

@@ -7,12 +7,11 @@ table, and draws them as PNG on request.
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from rankwise._tables import Table
 from rankwise.cli import reading
+from rankwise.cli.options import option
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,15 +22,15 @@ _COLORS = ("blue", "red", "green")
 
 
 def simulate(
-    rounds: Annotated[int, typer.Option(min=1, help="Queries of the stream.")] = 10_000,
-    documents: Annotated[int, typer.Option(min=1, help="Documents per query.")] = 20,
-    features: Annotated[int, typer.Option(min=1, help="Features per document.")] = 20,
-    margin: Annotated[float, typer.Option(help="Smallest score gap of two grades under the hidden ranker.")] = 0.05,
-    grades: Annotated[int, typer.Option(min=2, help="Grades of relevance.")] = 5,
-    noise: Annotated[float, typer.Option(min=0, max=1, help="Share of labels that are wrong.")] = 0.0,
-    drift: Annotated[float, typer.Option(help="Angle by which the hidden ranker turns per round.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the stream; tuning uses the next seed.")] = 0,
-    png: Annotated[Path | None, typer.Option(help="Also draw the curves into this PNG (extra: plot).")] = None,
+    rounds: int = option(10_000, "Queries of the stream.", min=1),
+    documents: int = option(20, "Documents per query.", min=1),
+    features: int = option(20, "Features per document.", min=1),
+    margin: float = option(0.05, "Smallest score gap of two grades under the hidden ranker."),
+    grades: int = option(5, "Grades of relevance.", min=2),
+    noise: float = option(0.0, "Share of labels that are wrong.", min=0, max=1),
+    drift: float = option(0.0, "Angle by which the hidden ranker turns per round."),
+    seed: int = option(0, "Seed of the stream; tuning uses the next seed.", min=0),
+    png: Path | None = option(None, "Also draw the curves into this PNG (extra: plot)."),
     as_json: reading.JsonOption = False,
 ) -> None:
     """Simulate two perceptrons and online ListNet: how fast they learn, and what is guaranteed.

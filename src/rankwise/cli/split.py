@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from rankwise.cli import reading
+from rankwise.cli.options import option
 from rankwise.errors import RankwiseError
 from rankwise.io.sources import plain_number
 from rankwise.queries.queries import Queries
@@ -33,19 +33,12 @@ _FOLD_FILES = ("train", "vali", "test")
 @reading.with_options
 def split(
     data: reading.JudgedArgument,
-    parts: Annotated[
-        str | None, typer.Option("--parts", help=f"NAME=SHARE of queries, adding up to 1 (default {_PARTS}).")
-    ] = None,
-    folds: Annotated[
-        int | None, typer.Option(min=3, help="Instead of --parts: this many folds, each with train, vali and test.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The folder, which must be new (default: named after the file).")
-    ] = None,
-    to: Annotated[
-        Literal["csv", "txt", "parquet", "rankwise"] | None,
-        typer.Option(help="Output format (default: that of the file)."),
-    ] = None,
+    parts: str | None = option(None, f"NAME=SHARE of queries, adding up to 1 (default {_PARTS})."),
+    folds: int | None = option(None, "Instead of --parts: this many folds, each with train, vali and test.", min=3),
+    out: Path | None = option(None, "The folder, which must be new (default: named after the file).", "-o"),
+    to: Literal["csv", "txt", "parquet", "rankwise"] | None = option(
+        None, "Output format (default: that of the file)."
+    ),
     seed: reading.SeedOption = 0,
     as_json: reading.JsonOption = False,
     *,

@@ -15,12 +15,11 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from rankwise._progress import report_progress
 from rankwise.cli import reading, wording
+from rankwise.cli.options import option
 from rankwise.errors import Interrupted, RankwiseError, did_you_mean, warn
 
 if TYPE_CHECKING:
@@ -37,82 +36,50 @@ _MODEL = Path("model.rankwise")
 @reading.with_options
 def train(
     data: reading.JudgedArgument,
-    online: Annotated[
-        bool,
-        typer.Option("--online", help="Online learning: rank each query, then learn from it; text files are streamed."),
-    ] = False,
-    ranker: Annotated[
-        str | None,
-        typer.Option(
-            "--ranker",
-            "-r",
-            help="Name of a ranker (default AutoRanker; online: slam, max-pair, listnet ...).",
-            autocompletion=wording.rankers,
-        ),
-    ] = None,
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            "--measure",
-            "-m",
-            help="The measure to train for and to report: nDCG@10 (default), AP ...",
-            autocompletion=wording.measures,
-        ),
-    ] = None,
-    margin: Annotated[
-        float | None, typer.Option(help="slam: 0, scale-free (default), or the margin of a pair.")
-    ] = None,
-    eta: Annotated[float | None, typer.Option(help="Step size (default 1).")] = None,
-    weights: Annotated[str | None, typer.Option(help="slam: rule for the weights of documents.")] = None,
-    averaging: Annotated[
-        Literal["none", "uniform", "suffix"] | None,
-        typer.Option(help="Keep the last weights, or average them over all or over the later rounds."),
-    ] = None,
-    scale: Annotated[
-        Literal["none", "radius", "standard"] | None,
-        typer.Option(help="Divide features by the largest radius so far, or by their standard deviation."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE: any parameter of the ranker; may be repeated.")
-    ] = None,
-    validation: Annotated[
-        Path | None, typer.Option(help="Judged queries for model selection; then no query is held out.")
-    ] = None,
-    share: Annotated[
-        float, typer.Option("--test-share", min=0, max=0.9, help="Share of queries held out for testing; 0 for none.")
-    ] = 0.2,
+    online: bool = option(False, "Online learning: rank each query, then learn from it; text files are streamed."),
+    ranker: str | None = option(
+        None,
+        "Name of a ranker (default AutoRanker; online: slam, max-pair, listnet ...).",
+        "-r",
+        autocompletion=wording.rankers,
+    ),
+    measure: str | None = option(
+        None, "The measure to train for and to report: nDCG@10 (default), AP ...", "-m", autocompletion=wording.measures
+    ),
+    margin: float | None = option(None, "slam: 0, scale-free (default), or the margin of a pair."),
+    eta: float | None = option(None, "Step size (default 1)."),
+    weights: str | None = option(None, "slam: rule for the weights of documents."),
+    averaging: Literal["none", "uniform", "suffix"] | None = option(
+        None, "Keep the last weights, or average them over all or over the later rounds."
+    ),
+    scale: Literal["none", "radius", "standard"] | None = option(
+        None, "Divide features by the largest radius so far, or by their standard deviation."
+    ),
+    settings: list[str] | None = option(None, "NAME=VALUE: any parameter of the ranker; may be repeated.", "--set"),
+    validation: Path | None = option(None, "Judged queries for model selection; then no query is held out."),
+    share: float = option(0.2, "Share of queries held out for testing; 0 for none.", "--test-share", min=0, max=0.9),
     seed: reading.SeedOption = 0,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Threads (default: every core).")] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Online: passes over the file.")] = 1,
-    features: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of features of a text (default: that of its first queries, or the model's)."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", help=f"The model (default {_MODEL}, or the one resumed); an existing file is replaced."
-        ),
-    ] = None,
-    resume: Annotated[Path | None, typer.Option(help="Online: resume the run of this model, bit for bit.")] = None,
-    skip: Annotated[
-        int, typer.Option(min=0, help="Online: number of queries to skip first, such as those already learned.")
-    ] = 0,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            help="Online: also save the model after every N rounds. For parts: a folder from which the same command "
-            "resumes after a crash, bit for bit."
-        ),
-    ] = None,
-    executor: Annotated[
-        Literal["threads", "processes"] | None, typer.Option(help="For parts: what runs the passes (default threads).")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="For parts: number of threads or processes.")] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(help="For parts: memory limit between passes (default 1GB).")
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="For parts: print a line per pass.")] = False,
+    jobs: int | None = option(None, "Threads (default: every core).", "-j", min=1),
+    epochs: int = option(1, "Online: passes over the file.", min=1),
+    features: int | None = option(
+        None, "Number of features of a text (default: that of its first queries, or the model's).", min=1
+    ),
+    out: Path | None = option(
+        None, f"The model (default {_MODEL}, or the one resumed); an existing file is replaced.", "-o"
+    ),
+    resume: Path | None = option(None, "Online: resume the run of this model, bit for bit."),
+    skip: int = option(0, "Online: number of queries to skip first, such as those already learned.", min=0),
+    checkpoint: str | None = option(
+        None,
+        "Online: also save the model after every N rounds. For parts: a folder from which the same command "
+        "resumes after a crash, bit for bit.",
+    ),
+    executor: Literal["threads", "processes"] | None = option(
+        None, "For parts: what runs the passes (default threads)."
+    ),
+    workers: int | None = option(None, "For parts: number of threads or processes.", min=1),
+    memory_limit: str | None = option(None, "For parts: memory limit between passes (default 1GB)."),
+    verbose: bool = option(False, "For parts: print a line per pass."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
@@ -158,12 +125,12 @@ def train(
     in_parts = reading.is_parts(data)
     of_parts = {"--executor": executor, "--workers": workers, "--memory-limit": memory_limit}
     of_parts |= {"--verbose": verbose or None}
-    for option, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
-        if value is not None and not (in_parts and option == "--checkpoint"):
-            raise RankwiseError(f"{option} requires --online")
-    for option, value in of_parts.items():
+    for name, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
+        if value is not None and not (in_parts and name == "--checkpoint"):
+            raise RankwiseError(f"{name} requires --online")
+    for name, value in of_parts.items():
         if value is not None and not in_parts:
-            raise RankwiseError(f"{option} requires a data set in parts: make one with rankwise convert --parts")
+            raise RankwiseError(f"{name} requires a data set in parts: make one with rankwise convert --parts")
     from rankwise._kernels.machine.compile_progress import announce_kernels
 
     batch = new_ranker(ranker or (DEFAULT_OF_PARTS if in_parts else DEFAULT), {"measure": "nDCG@10", **given})

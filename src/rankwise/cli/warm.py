@@ -3,11 +3,12 @@
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from rankwise.cli import reading
+from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 
 if TYPE_CHECKING:
@@ -15,15 +16,9 @@ if TYPE_CHECKING:
 
 
 def warm(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="What will be used: rankers, evaluate, read_letor ... (default: all).")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes (default: one per core, at most 4).")
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Compile nothing; exit code 1 if something would have to be compiled.")
-    ] = False,
+    names: list[str] | None = argument(None, "What will be used: rankers, evaluate, read_letor ... (default: all)."),
+    jobs: int | None = option(None, "Processes (default: one per core, at most 4).", "-j", min=1),
+    check: bool = option(False, "Compile nothing; exit code 1 if something would have to be compiled."),
     as_json: reading.JsonOption = False,
 ) -> None:
     """Compile everything that rankwise may need, so that no later process has to.

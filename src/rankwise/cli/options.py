@@ -1,0 +1,30 @@
+"""Declarations of options and arguments: default, help, and the rest where it differs from the rule.
+
+An option is called like the parameter of its command, with hyphens, and a flag has no opposite. :func:`name_options`
+applies this rule when a command is registered.
+"""
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import typer
+from typer.models import OptionInfo
+
+
+def option(default: Any, help: str | None, *names: str, **more: Any) -> Any:
+    """Declare an option; ``names`` are its short name, and a long name that is not that of the parameter."""
+    return typer.Option(default, *names, help=help, **more)
+
+
+def argument(default: Any, help: str, **more: Any) -> Any:
+    """Declare an argument."""
+    return typer.Argument(default, help=help, **more)
+
+
+def name_options(command: Callable[..., None]) -> None:
+    """Name the options of a command that were declared without a long name."""
+    for name, parameter in signature(command).parameters.items():
+        declared = parameter.default
+        if isinstance(declared, OptionInfo) and not any(one.startswith("--") for one in declared.param_decls or ()):
+            declared.param_decls = (f"--{name.replace('_', '-')}", *(declared.param_decls or ()))
