@@ -26,20 +26,15 @@ BOT_SHOWN = 5
 
 
 def check_rows(
-    where: str,
-    session: Any,
-    qid: Any,
-    docid: Any,
-    position: ArrayLike,
-    click: ArrayLike,
-    optional: Mapping[str, Any],
+    where: str, session: Any, qid: Any, docid: Any, position: ArrayLike, click: ArrayLike, optional: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The fields of a ClickLog from columns with one value per shown document; see ``ClickLog.from_rows``."""
     ids = {"session": _identities(session), "qid": _identities(qid), "docid": _identities(docid)}
     n = len(ids["session"])
     place = _whole(where, position, "position", 1)
     clicked = _numbers(where, click, "click")
-    for name, values in (*ids.items(), ("position", place), ("click", clicked)):
+    extra = {name: _extra(where, name, column) for name, column in optional.items() if column is not None}
+    for name, values in (*ids.items(), ("position", place), ("click", clicked), *extra.items()):
         if len(values) != n:
             raise DataError(
                 f"{where}: {name} must have one value for each of the {n:,} shown documents, got {len(values):,}"
@@ -60,19 +55,10 @@ def check_rows(
     }
     check_equal(where, "qid", ids["qid"], code, first, ids["session"])
     _check_repeats(where, ids, place, code)
-    for name, column in optional.items():
-        if column is None:
-            continue
-        values = _extra(where, name, column)
-        if len(values) != n:
-            raise DataError(
-                f"{where}: {name} must have one value for each of the {n:,} shown documents, got {len(values):,}"
-            )
-        if name == "logged_rank":
-            fields[name] = values[order]
-            continue
-        check_equal(where, name, values, code, first, ids["session"])
-        fields[name] = values[first]
+    for name, values in extra.items():
+        if name != "logged_rank":
+            check_equal(where, name, values, code, first, ids["session"])
+        fields[name] = values[order if name == "logged_rank" else first]
     _check_experiment(where, fields)
     return fields
 
@@ -237,17 +223,13 @@ def inspect(log: "ClickLog") -> Table:
     """
     n, sizes = len(log), log.sizes
     clicks = np.bincount(log.session_of_row, weights=log.click, minlength=n)
-    late = np.zeros(n, dtype=bool)
+    bots, late = (sizes >= BOT_SHOWN) & (clicks >= BOT_SHARE * sizes), np.zeros(n, dtype=bool)
     late[log.session_of_row[log.click & (log.position > 50)]] = True
     rows: list[tuple[str, Any, str]] = [
         ("all", np.ones(n, dtype=bool), "values treat sessions as independent draws"),
         ("without a click", clicks == 0, "normal; counted as 0"),
         ("a position is missing", incomplete(log), "a shown document is missing: gains cannot be computed"),
-        (
-            "nearly everything clicked",
-            (sizes >= BOT_SHOWN) & (clicks >= BOT_SHARE * sizes),
-            "looks like a bot: leave its client out",
-        ),
+        ("nearly everything clicked", bots, "looks like a bot: leave its client out"),
         ("clicked below position 50", late, "looks like a bot, or positions that do not start at 1 on each page"),
         ("fewer shown than the deepest page", sizes < log.depth, "short lists, or pages cut by the logger"),
     ]
@@ -255,15 +237,8 @@ def inspect(log: "ClickLog") -> Table:
         rows.append(("in a swap experiment", log.swap > 1, "propensities can be learned from these"))
     if log.exploration is not None:
         rows.append(("may have been shuffled", log.exploration > 0, "every candidate can be seen: policy-aware"))
-    counts = [int(np.sum(found)) for _, found, _ in rows]
-    return Table(
-        {
-            "what": [what for what, _, _ in rows],
-            "sessions": counts,
-            "share": [count / max(n, 1) for count in counts],
-            "meaning": [meaning for _, _, meaning in rows],
-        }
-    )
+    counted = ((what, int(np.sum(found)), int(np.sum(found)) / max(n, 1), meaning) for what, found, meaning in rows)
+    return Table.of_rows(("what", "sessions", "share", "meaning"), counted)
 
 
 def click_rates(log: "ClickLog") -> Table:

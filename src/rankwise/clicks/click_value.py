@@ -3,11 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rankwise._tables import ShownAsFacts
-from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._bound import Bound, Precondition, plain_fields
 from rankwise.guarantees.scope import Scope
 
 SOURCE = (
@@ -51,18 +50,16 @@ class ClickValue(ShownAsFacts):
         What this log cannot show.
     """
 
-    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
-        {
-            name: Scope(
-                f"{what} over future sessions of the same readers and queries",
-                "session",
-                "once, at a log whose end was fixed beforehand",
-                "tau among those given, which share delta; not the ranking, tau, k or the sessions by these clicks "
-                "(several rankings: divide delta among them)",
-            )
-            for name, what in (("value", "mean DCG of attractiveness"), ("gain", "mean difference of two rankings"))
-        }
-    )
+    SCOPES: ClassVar[Mapping[str, Scope]] = {
+        name: Scope(
+            f"{what} over future sessions of the same readers and queries",
+            "session",
+            "once, at a log whose end was fixed beforehand",
+            "tau among those given, which share delta; not the ranking, tau, k or the sessions by these clicks "
+            "(several rankings: divide delta among them)",
+        )
+        for name, what in (("value", "mean DCG of attractiveness"), ("gain", "mean difference of two rankings"))
+    }
 
     kind: str
     of: str
@@ -112,13 +109,8 @@ class ClickValue(ShownAsFacts):
             + (", minus click D/p- of losses" if self.kind == "gain" else ""),
             value=self.lower,
             terms={
-                "sessions": float(self.n),
-                "tau": self.tau,
-                "delta": self.delta,
-                "alpha": self.alpha,
-                "paid": self.paid,
-                "smallest": self.span[0],
-                "largest": self.span[1],
+                **{"sessions": float(self.n), "tau": self.tau, "delta": self.delta, "alpha": self.alpha},
+                **{"paid": self.paid, "smallest": self.span[0], "largest": self.span[1]},
             },
             preconditions=self.preconditions,
             source=SOURCE,
@@ -135,20 +127,9 @@ class ClickValue(ShownAsFacts):
 
         found = {name: getattr(self, name) for name in ("kind", "of", "n", "clicks", "delta", "alpha", "paid", "tau")}
         numbers = ("estimate", "lower", "self_normalized", "doubly_robust")
-        return (
-            found
-            | {name: plain(getattr(self, name)) for name in numbers}
-            | {
-                "k": self.k,
-                "taus": list(self.taus),
-                "span": [plain(one) for one in self.span],
-                "certified": self.certified,
-                "applies": self.applies,
-                "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
-                "scope": self.scope.to_dict(),
-                "warnings": list(self.warnings),
-            }
-        )
+        found |= {name: plain(getattr(self, name)) for name in numbers}
+        rest = ("k", "taus", "span", "certified", "applies", "preconditions", "scope", "warnings")
+        return found | plain_fields(self, *rest) | {"span": [plain(one) for one in self.span]}
 
     def __repr__(self) -> str:
         sign = "+" if self.kind == "gain" else ""
@@ -166,13 +147,9 @@ class ClickValue(ShownAsFacts):
             The text.
         """
         sign = "+" if self.kind == "gain" else ""
-        lines = [repr(self)]
-        lines.append(
+        estimates = (
             f"point estimates without a guarantee: clipped {self.estimate:{sign}.4f}, self-normalized "
             f"{self.self_normalized:{sign}.4f}, doubly robust {self.doubly_robust:{sign}.4f}"
         )
-        lines.append("holds if")
-        lines += [f"- {one}" for one in self.preconditions]
-        lines.append(str(self.scope))
-        lines += [f"warning: {one}" for one in self.warnings]
-        return "\n".join(lines)
+        conditions, notes = (f"- {one}" for one in self.preconditions), (f"warning: {one}" for one in self.warnings)
+        return "\n".join([repr(self), estimates, "holds if", *conditions, str(self.scope), *notes])

@@ -21,7 +21,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -150,17 +149,15 @@ class SafeRanker(ShownAsFacts):
         Probability that a certified ranker is worse after all.
     """
 
-    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
-        {
-            "safe_ranker": Scope(
-                "mean difference to the logged ranking over future sessions of the same readers and queries",
-                "session",
-                "once, at a log whose end was fixed beforehand",
-                "the strength among those given, which share delta; not tau, k, the loss, the seed or the sessions by "
-                "these clicks",
-            )
-        }
-    )
+    SCOPES: ClassVar[Mapping[str, Scope]] = {
+        "safe_ranker": Scope(
+            "mean difference to the logged ranking over future sessions of the same readers and queries",
+            "session",
+            "once, at a log whose end was fixed beforehand",
+            "the strength among those given, which share delta; not tau, k, the loss, the seed or the sessions by "
+            "these clicks",
+        )
+    }
 
     model: Any
     learned: Ranker
@@ -270,19 +267,14 @@ def safe_ranker(
     for sentence in gains[best].warnings:
         warn(sentence)
     certified = gains[best].certified
+    path = {"strength": list(strengths), "alpha": [one.alpha_ for one in rankers]}
+    path |= {name: [getattr(one, name) for one in gains] for name in ("estimate", "lower")}
     return SafeRanker(
         model=rankers[best] if certified else logged,
         learned=rankers[best],
         certified=certified,
         gain=gains[best],
-        path=Table(
-            {
-                "strength": list(strengths),
-                "alpha": [one.alpha_ for one in rankers],
-                "estimate": [one.estimate for one in gains],
-                "lower": [one.lower for one in gains],
-            }
-        ),
+        path=Table(path),
         delta=delta,
     )
 

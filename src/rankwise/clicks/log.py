@@ -356,11 +356,10 @@ class ClickLog(ShownAsFacts):
 
     def _repr_html_(self) -> str:
         """What it prints, and the clicks on each of the first positions, for notebooks."""
-        places = np.arange(1, min(self.depth, _SHOWN_POSITIONS) + 1)
-        shown = np.bincount(self.position, minlength=len(places) + 1)[places]
-        clicks = np.bincount(self.position, weights=self.click, minlength=len(places) + 1)[places].astype(int)
-        rate = clicks / np.maximum(shown, 1)
-        table = Table({"position": places, "shown": shown, "clicks": clicks, "click rate": rate})
+        from rankwise.clicks.checks import click_rates
+
+        columns = click_rates(self).to_dict().items()
+        table = Table({name: column[:_SHOWN_POSITIONS] for name, column in columns})
         return notebook_html(paragraph(repr(self)), table.html())
 
     # ------------------------------------------------------------------------------------------- making another

@@ -31,7 +31,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -41,7 +40,7 @@ from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.clicks.checks import coin_refuted
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.errors import DataError, RankwiseError
-from rankwise.guarantees._bound import Precondition, all_met, refuse_unless, refuse_unless_chance
+from rankwise.guarantees._bound import Precondition, all_met, plain_fields, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.holdout.interval import Interval
 from rankwise.guarantees.holdout.intervals import Plan
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence
@@ -258,24 +257,22 @@ class Preference(ShownAsFacts):
         Which function made it.
     """
 
-    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
-        {
-            "preference": Scope(
-                "mean credit of impressions like these",
-                "impression",
-                "at any time, as often as you like",
-                "when to stop; not which impressions, credits or pairs of rankers are reported (several tests: divide "
-                "delta among them)",
-            ),
-            "ab_test": Scope(
-                "difference of the mean outcomes of the two rankers over sessions like these",
-                "session (the user, if users were assigned: keep one session per user)",
-                "at any time, as often as you like",
-                "when to stop; not which sessions, outcomes or pairs of rankers are reported (several tests: divide "
-                "delta among them)",
-            ),
-        }
-    )
+    SCOPES: ClassVar[Mapping[str, Scope]] = {
+        "preference": Scope(
+            "mean credit of impressions like these",
+            "impression",
+            "at any time, as often as you like",
+            "when to stop; not which impressions, credits or pairs of rankers are reported (several tests: divide "
+            "delta among them)",
+        ),
+        "ab_test": Scope(
+            "difference of the mean outcomes of the two rankers over sessions like these",
+            "session (the user, if users were assigned: keep one session per user)",
+            "at any time, as often as you like",
+            "when to stop; not which sessions, outcomes or pairs of rankers are reported (several tests: divide "
+            "delta among them)",
+        ),
+    }
 
     names: tuple[str, str]
     what: str
@@ -304,15 +301,9 @@ class Preference(ShownAsFacts):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers and strings, without the history; bounds that do not apply are None."""
-        found = {name: getattr(self, name) for name in ("what", "n", "mean", "delta", "decided", "decided_at")}
-        return found | {
-            "names": list(self.names),
-            "low": None if self.applies is False else self.low,
-            "high": None if self.applies is False else self.high,
-            "applies": self.applies,
-            "preconditions": [{"sentence": one.sentence, "met": one.met} for one in self.preconditions],
-            "scope": self.scope.to_dict(),
-        }
+        names = ("what", "n", "mean", "delta", "decided", "decided_at", "names", "low", "high", "applies")
+        found = plain_fields(self, *names, "preconditions", "scope")
+        return found | ({"low": None, "high": None} if self.applies is False else {})
 
     def __repr__(self) -> str:
         if self.applies is False:

@@ -45,9 +45,10 @@ import base64
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
@@ -74,6 +75,8 @@ _MOST = 1e6
 # Relative accuracy of an end, on the safe side.
 _ACCURACY = 1e-9
 
+# Entries of a file, besides the sessions.
+_STORED = ("theta", "low", "high", "how", "delta_low", "delta_high", "relative", "asymptotic", "beta")
 # Relative error of the click rate by position where the logging ranker is right more often than not, as measured by
 # experiments/clicks.py (docs/clicks.json) at positions 2 to 10 with theta = 1/rank.
 NAIVE_ERROR = (-0.70, -0.21)
@@ -110,22 +113,20 @@ class Propensities(ShownAsFacts):
     Propensities(3 positions, given: 1, 0.5, 0.25)
     """
 
-    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
-        {
-            "by_swaps": Scope(
-                "examination of every position relative to position 1, by readers like those of these sessions",
-                "session",
-                "once, at a log whose end was fixed beforehand",
-                "any choice among the positions, whose bounds hold together; not a choice of sessions by their clicks",
-            ),
-            "harvest": Scope(
-                "examination of every position relative to position 1, on queries like these (asymptotic)",
-                "query",
-                "once, at a log whose end was fixed beforehand",
-                "any choice among the positions, whose bounds hold together; not a choice of queries by their clicks",
-            ),
-        }
-    )
+    SCOPES: ClassVar[Mapping[str, Scope]] = {
+        "by_swaps": Scope(
+            "examination of every position relative to position 1, by readers like those of these sessions",
+            "session",
+            "once, at a log whose end was fixed beforehand",
+            "any choice among the positions, whose bounds hold together; not a choice of sessions by their clicks",
+        ),
+        "harvest": Scope(
+            "examination of every position relative to position 1, on queries like these (asymptotic)",
+            "query",
+            "once, at a log whose end was fixed beforehand",
+            "any choice among the positions, whose bounds hold together; not a choice of queries by their clicks",
+        ),
+    }
 
     theta: Floats
     low: Floats = None  # type: ignore[assignment]
@@ -197,18 +198,10 @@ class Propensities(ShownAsFacts):
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain numbers and strings."""
-        return {
-            "theta": self.theta.tolist(),
-            "low": self.low.tolist(),
-            "high": [None if math.isinf(one) else one for one in self.high.tolist()],
-            "how": self.how,
-            "delta_low": self.delta_low,
-            "delta_high": self.delta_high,
-            "relative": self.relative,
-            "asymptotic": self.asymptotic,
-            "beta": None if self.beta is None else self.beta.tolist(),
-            "sessions": base64.b64encode(np.sort(self.sessions).astype("<u8").tobytes()).decode(),
-        }
+        found = {name: getattr(self, name) for name in _STORED}
+        found = {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in found.items()}
+        found["high"] = [None if math.isinf(one) else one for one in found["high"]]
+        return found | {"sessions": base64.b64encode(np.sort(self.sessions).astype("<u8").tobytes()).decode()}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any], where: str = "Propensities") -> "Propensities":
@@ -226,15 +219,14 @@ class Propensities(ShownAsFacts):
         Propensities
             The model.
         """
-        names = ("theta", "low", "high", "how", "delta_low", "delta_high", "relative", "asymptotic", "beta")
         if not isinstance(found, Mapping) or "theta" not in found:
             raise FileFormatError(f"{where}: expected an object with theta, a list of numbers")
-        strange = set(found) - {*names, "sessions"}
+        strange = set(found) - {*_STORED, "sessions"}
         if strange:
             raise FileFormatError(
-                f"{where}: unknown entries {', '.join(sorted(map(str, strange)))}; known are {', '.join(names)}"
+                f"{where}: unknown entries {', '.join(sorted(map(str, strange)))}; known are {', '.join(_STORED)}"
             )
-        given = {name: found[name] for name in names if found.get(name) is not None}
+        given = {name: found[name] for name in _STORED if found.get(name) is not None}
         if "high" in given:
             given["high"] = [math.inf if one is None else one for one in given["high"]]
         packed = base64.b64decode(found.get("sessions") or "")
@@ -426,14 +418,13 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
     for block in blocks_of(log, "by_swaps"):
         if block.swap is None:
             raise DataError("by_swaps requires sessions of a swap experiment, with the columns swap and swapped")
-        chosen = block[
-            (block.swap > 1) & _shows(block, block.swap) & _shows(block, np.ones(len(block), dtype=np.int64))
-        ]
+        top_place = np.ones(len(block), dtype=np.int64)
+        chosen = block[(block.swap > 1) & _has_at(block, block.swap) & _has_at(block, top_place)]
         assert chosen.swap is not None
         assert chosen.swapped is not None
         coin.append(chosen.swapped)
-        top = _click_at(chosen, np.ones(len(chosen), dtype=np.int64))
-        parts.append((chosen.swap, top, _click_at(chosen, chosen.swap), chosen.hashes()))
+        top = _has_at(chosen, top_place[: len(chosen)], chosen.click)
+        parts.append((chosen.swap, top, _has_at(chosen, chosen.swap, chosen.click), chosen.hashes()))
     swap, top, low_place = (np.concatenate([part[i] for part in parts]) for i in range(3))
     hashes = np.concatenate([part[3] for part in parts])
     depth = int(swap.max(initial=0))
@@ -468,18 +459,10 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
     )  # fmt: skip
 
 
-def _shows(log: ClickLog, position: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _has_at(log: ClickLog, position: NDArray[np.int64], which: Any = True) -> NDArray[np.bool_]:
     """Whether each session showed a document at its position: a swap that a short page made impossible is none."""
     found = np.zeros(len(log), dtype=bool)
-    found[log.session_of_row[log.position == np.repeat(position, log.sizes)]] = True
-    return found
-
-
-def _click_at(log: ClickLog, position: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each session clicked at its position; False where the page is shorter."""
-    here = log.position == np.repeat(position, log.sizes)
-    found = np.zeros(len(log), dtype=bool)
-    found[log.session_of_row[here & log.click]] = True
+    found[log.session_of_row[(log.position == np.repeat(position, log.sizes)) & which]] = True
     return found
 
 
@@ -534,7 +517,8 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
     refuse_unless_chance("harvest", delta=delta)
     if samples < 2:
         raise RankwiseError(f"harvest: samples must be at least 2, got {samples!r}")
-    keys: list[Any] = []
+    shown: Counter[tuple[str, str, int]] = Counter()
+    clicked: Counter[tuple[str, str, int]] = Counter()
     hashes, versions, depth = [], set(), 0
     for block in blocks_of(log, "harvest"):
         if block.version is None:
@@ -542,10 +526,13 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
         versions |= set(block.version.tolist())
         depth = max(depth, block.depth)
         hashes.append(block.hashes())
-        keys.append(_count_shown(block))
+        columns = np.repeat(block.qid, block.sizes).tolist(), block.docid.tolist(), block.position.tolist()
+        keys = [(str(query), str(document), place) for query, document, place in zip(*columns, strict=True)]
+        shown.update(keys)
+        clicked.update(compress(keys, block.click.tolist()))
     if len(versions) < 2:
         raise DataError(f"harvest requires two or more logging rankers in the column version, got {len(versions)}")
-    pairs = _pair_counts(_merge_counts(keys), depth)
+    pairs = _pair_counts(shown, clicked, depth)
     counts = pairs.sum(axis=0)
     theta = _bradley_terry(counts[None])[0]
     draws = np.random.default_rng(0).multinomial(_GROUPS, np.full(_GROUPS, 1 / _GROUPS), samples)
@@ -558,37 +545,11 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
     )  # fmt: skip
 
 
-def _count_shown(log: ClickLog) -> dict[tuple[str, str, int], list[int]]:
-    """(times shown, clicks) by query, document and position."""
-    found: dict[tuple[str, str, int], list[int]] = {}
-    qid = np.repeat(log.qid, log.sizes).tolist()
-    for query, document, place, click in zip(
-        qid, log.docid.tolist(), log.position.tolist(), log.click.tolist(), strict=True
-    ):
-        entry = found.setdefault((str(query), str(document), place), [0, 0])
-        entry[0] += 1
-        entry[1] += click
-    return found
-
-
-def _merge_counts(
-    parts: Sequence[dict[tuple[str, str, int], list[int]]],
-) -> dict[tuple[str, str], list[tuple[int, int, int]]]:
-    """(position, times shown, clicks) by query and document, over all blocks."""
-    total: dict[tuple[str, str, int], list[int]] = {}
-    for part in parts:
-        for key, (shown, clicks) in part.items():
-            entry = total.setdefault(key, [0, 0])
-            entry[0] += shown
-            entry[1] += clicks
-    found: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
-    for (query, document, place), (shown, clicks) in total.items():
-        found.setdefault((query, document), []).append((place, shown, clicks))
-    return found
-
-
-def _pair_counts(found: Mapping[tuple[str, str], list[tuple[int, int, int]]], depth: int) -> Floats:
+def _pair_counts(shown: Mapping[Any, int], clicked: Mapping[Any, int], depth: int) -> Floats:
     """The C of :func:`harvest`, by group of queries."""
+    found: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    for key, count in shown.items():
+        found.setdefault(key[:2], []).append((key[2], count, clicked[key]))
     group: dict[str, int] = {}
     counts = np.zeros((_GROUPS, depth, depth))
     for (query, _), places in found.items():

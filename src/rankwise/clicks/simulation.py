@@ -12,8 +12,6 @@ A document of attractiveness a at position k of the page is clicked
 The first two meet the precondition of values and gains, E[click] = theta_k a. The others do not.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -168,64 +166,33 @@ def simulate(
     a = attractiveness(queries) if how is None else np.asarray(how, dtype=np.float64)
     if a.shape != (queries.n_documents,) or ((a < 0) | (a > 1)).any():
         raise RankwiseError("simulate: attractive must have one probability per document")
-    click = _READERS[model](a[np.maximum(page, 0)], examined, trust, random)
-    made = _Made(queries, tuple(rankers), query, version, logged, page, click, swap, swapped, exploration, swaps)
+    click = _draw_clicks(model, a[np.maximum(page, 0)], examined, trust, random)
+    # copies of a session share their page and clicks
     copies = np.repeat(np.arange(different), repeats)[:sessions]
+    query, page, logged, click = query[copies], page[copies], logged[copies], click[copies]
     names = random.integers(0, 2**62, sessions)
-    return made.log(copies, names, shown)
-
-
-@dataclass(frozen=True)
-class _Made:
-    """Pages and clicks as matrices, one row per session."""
-
-    queries: Queries
-    rankers: tuple[str, ...]
-    query: Ints
-    version: Ints
-    logged: Ints
-    page: Ints
-    click: NDArray[np.bool_]
-    swap: Ints
-    swapped: NDArray[np.bool_]
-    exploration: float
-    swaps: bool
-
-    def log(self, chosen: Ints, names: Ints, shown: int) -> ClickLog:
-        """The log of the chosen rows."""
-        page, logged, click = self.page[chosen], self.logged[chosen], self.click[chosen]
-        here = page >= 0
-        sizes = here.sum(axis=1)
-        row = page[here]
-        query = self.query[chosen]
-        qid = np.array(self.queries.names(), dtype=object)[query]
-        docid = np.array(
-            np.arange(self.queries.n_documents) if self.queries.docid is None else list(self.queries.docid),
-            dtype=object,
-        )
-        rank = None
-        if self.exploration:
-            # position on the logging ranker's own page
-            place = np.arange(1, shown + 1)
-            rank = ((page[:, :, None] == logged[:, None, :]) * place).sum(axis=2)[here]
-        several = len(self.rankers) > 1
-        return ClickLog(
-            start=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
-            session=names,
-            qid=qid,
-            docid=docid[row],
-            position=np.broadcast_to(np.arange(1, shown + 1), page.shape)[here],
-            click=click[here],
-            version=np.array(self.rankers, dtype=object)[self.version[chosen]] if several else None,
-            swap=self.swap[chosen] if self.swaps else None,
-            swapped=self.swapped[chosen] if self.swaps else None,
-            exploration=np.full(len(chosen), self.exploration) if self.exploration else None,
-            pool=self.queries.sizes[query] if self.exploration else None,
-            logged_rank=rank,
-            row=row,
-            query=query,
-            documents=self.queries,
-        )
+    here, place = page >= 0, np.arange(1, shown + 1)
+    docid = np.array(np.arange(queries.n_documents) if queries.docid is None else list(queries.docid), dtype=object)
+    rank = None
+    if exploration:  # position on the logging ranker's own page
+        rank = ((page[:, :, None] == logged[:, None, :]) * place).sum(axis=2)[here]
+    return ClickLog(
+        start=np.concatenate([np.zeros(1, np.int64), np.cumsum(here.sum(axis=1))]),
+        session=names,
+        qid=np.array(queries.names(), dtype=object)[query],
+        docid=docid[page[here]],
+        position=np.broadcast_to(place, page.shape)[here],
+        click=click[here],
+        version=np.array(tuple(rankers), dtype=object)[version[copies]] if len(rankers) > 1 else None,
+        swap=swap[copies] if swaps else None,
+        swapped=swapped[copies] if swaps else None,
+        exploration=np.full(sessions, exploration) if exploration else None,
+        pool=queries.sizes[query] if exploration else None,
+        logged_rank=rank,
+        row=page[here],
+        query=query,
+        documents=queries,
+    )
 
 
 def _page_rows(queries: Queries, scores: Floats, shown: int) -> Ints:
@@ -263,28 +230,13 @@ def _shuffle(queries: Queries, query: Ints, shown: int, random: np.random.Genera
     return found
 
 
-def _by_position(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
-    return np.asarray(random.random(a.shape) < theta * a)
-
-
-def _dependent(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
-    patience = random.random((len(a), 1))
-    taste = random.random((len(a), 1))  # one draw decides about all documents
-    return np.asarray((patience < theta) & (taste < a))
-
-
-def _trusting(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
-    return np.asarray(random.random(a.shape) < theta * (a + trust * theta * (1 - a)))
-
-
-def _cascading(a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> NDArray[np.bool_]:
-    liked = random.random(a.shape) < a
-    return np.asarray(liked & (np.cumsum(liked, axis=1) == 1))
-
-
-_READERS: dict[str, Callable[..., NDArray[np.bool_]]] = {
-    "position": _by_position,
-    "dependent": _dependent,
-    "trust": _trusting,
-    "cascade": _cascading,
-}
+def _draw_clicks(model: Model, a: Floats, theta: Floats, trust: float, random: np.random.Generator) -> Any:
+    """Whether each of the shown documents, attractive with probability ``a``, is clicked."""
+    if model == "dependent":
+        patience = random.random((len(a), 1))
+        taste = random.random((len(a), 1))  # one draw decides about all documents
+        return (patience < theta) & (taste < a)
+    drawn = random.random(a.shape)
+    if model == "cascade":
+        return (drawn < a) & (np.cumsum(drawn < a, axis=1) == 1)
+    return drawn < theta * (a if model == "position" else a + trust * theta * (1 - a))

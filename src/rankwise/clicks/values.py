@@ -254,7 +254,8 @@ def _run(
     estimates = account.estimates(best)
     return ClickValue(
         kind=name,
-        of=_what(name, int(k), propensities),
+        of=f"{name}: DCG@{k} of attractiveness per session"
+        + (", times the examination of position 1" if propensities.relative else ""),
         lower=bounds[best],
         estimate=estimates[0],
         self_normalized=estimates[1],
@@ -311,12 +312,6 @@ def _check_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propensi
                 f"{name}: {shared:,} of these {len(block):,} sessions were used to learn the {what}, so they give no "
                 "bound: pass other sessions (log.split separates them)"
             )
-
-
-def _what(name: str, k: int, propensities: Propensities) -> str:
-    of = f"DCG@{k} of attractiveness per session"
-    unit = ", times the examination of position 1" if propensities.relative else ""
-    return f"{'value' if name == 'value' else 'gain'}: {of}{unit}"
 
 
 def _preconditions(
