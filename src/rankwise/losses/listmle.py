@@ -115,9 +115,10 @@ class ListMLE(Loss):
     random. Here documents of equal labels do not compete: each is drawn against the less relevant ones alone. The order
     of the file has no influence, a perfect ranking has a loss that tends to 0 as the gaps grow, and queries of equal
     labels count 0. phi is at least -log P(all orders that agree with the labels). Proof for one class A before the
-    rest B: with independent exponential times of rates e^s, P(A before B) = E[prod_i F_i(T)], T the first time in B, F_i
-    the increasing distribution functions. By Chebyshev's inequality this is at least prod_i E[F_i(T)], and E[F_i(T)]
-    = e^s_i / (e^s_i + sum over B of e^s_j). The product over classes, from the largest label on, gives the rest.
+    rest B: with independent exponential times of rates e^s, P(A before B) = E[prod_i F_i(T)], where T is the first time
+    in B and the distribution functions F_i increase. By Chebyshev's inequality this is at least prod_i E[F_i(T)], and
+    E[F_i(T)] = e^s_i / (e^s_i + sum over B of e^s_j). The product over classes, from the largest label on, gives the
+    rest.
 
     O(m) and sorting by label. Each draw is log-sum-exp of differences: convex, smooth, with a gradient of l1 norm at
     most 2 and H1 <= 1 (as ListNet). There are at most m - 1 draws: G1 = 2 (m - 1), approached where one irrelevant
