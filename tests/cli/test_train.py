@@ -66,7 +66,7 @@ def test_what_is_said_is_what_the_model_does(run, lists):
     found = rw.evaluate(test, model.predict(test), "AP")
     assert said["parts"]["test"]["mean"] == found.mean["AP"]
     assert (said["parts"]["test"]["low"], said["parts"]["test"]["high"]) == found.interval(0.95)["AP"]
-    assert said["chosen"] == ({"alpha": 1.0} if model.refined_ else {})
+    assert said["chosen"] == ({"alpha": 1.0})
 
 
 def test_a_validation_file_makes_the_choices_and_nothing_is_held_out(run, lists, tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise.errors import RankwiseError
-from rankwise.losses import ListNet, PairHinge, PairLogistic
+from rankwise.losses import ListMLE, ListNet, PairHinge, PairLogistic, RankCosine
 from rankwise.losses._base import registered
 from rankwise.losses.compute import PreparedLists, loss_lists
 
@@ -28,12 +28,37 @@ def pairs(loss, term, s, y, w):
     return (total / mass if mass else 0.0) if loss.per_pair else total
 
 
+def list_mle(loss, s, y, w):
+    """The weighted sum over draws, or their weighted mean."""
+    every, total, mass = range(len(s)), 0.0, 0.0
+    for i in every:
+        rivals = [math.log(w[j]) + s[j] - s[i] for j in every if y[j] < y[i] and w[j] > 0]
+        if rivals and w[i] > 0:
+            total += w[i] * float(np.logaddexp.reduce([0.0, *rivals]))
+            mass += w[i]
+    return total / mass if loss.per_draw and mass else total
+
+
+def rank_cosine(loss, s, y, w):
+    """The cosine of weighted, centered vectors."""
+    if len(set(y[w > 0])) < 2:
+        return 0.0
+    target = y if loss.target == "labels" else 2.0**y - 1
+    t, x = target - w @ target / w.sum(), s - w @ s / w.sum()
+    cosine = w @ (t * x) / math.sqrt((w @ t**2) * (w @ x**2 + loss.epsilon**2))
+    return (1 - cosine) / 2
+
+
 def definition(loss, s, y, w):
     """The value of a weighted loss, written out."""
     if isinstance(loss, PairHinge):
         return pairs(loss, lambda x: max(0.0, 1 + x) ** (2 if loss.squared else 1), s, y, w)
     if isinstance(loss, PairLogistic):
         return pairs(loss, lambda x: float(np.logaddexp(0, x)), s, y, w)
+    if isinstance(loss, ListMLE):
+        return list_mle(loss, s, y, w)
+    if isinstance(loss, RankCosine):
+        return rank_cosine(loss, s, y, w)
     assert isinstance(loss, ListNet)
     kept = [i for i in range(len(s)) if w[i] > 0]
     if len({y[i] for i in kept}) < 2:
@@ -56,7 +81,13 @@ def lists(seed, whole=False, size=None):
 
 
 def test_the_losses_that_take_weights_are_these():
-    assert {type(loss).__name__ for loss in WEIGHTED} == {"PairHinge", "PairLogistic", "ListNet"}
+    assert {type(loss).__name__ for loss in WEIGHTED} == {
+        "PairHinge",
+        "PairLogistic",
+        "ListNet",
+        "ListMLE",
+        "RankCosine",
+    }
 
 
 @over_weighted
@@ -124,7 +155,9 @@ def test_a_common_factor_does_what_the_docstring_says(loss):
     for seed in range(20):
         s, y, w = lists(seed)
         value, scaled = loss(s, y, w)[0], loss(s, y, 3 * w)[0]
-        if isinstance(loss, ListNet):
+        if isinstance(loss, (ListMLE, RankCosine)):
+            expected = definition(loss, s, y, 3 * w)
+        elif isinstance(loss, ListNet):
             degenerate = len(set(y[w > 0])) < 2
             expected = value if loss.form == "kl" or degenerate else value + math.log(3)
         else:
@@ -138,7 +171,11 @@ def test_a_common_factor_does_what_the_docstring_says(loss):
 def test_the_constants_of_means_hold_with_weights(loss, seed):
     """The docstrings say that G1 and the range stay true: means and softmax, not sums."""
     s, y, w = lists(seed)
-    if getattr(loss, "per_pair", True) is False or getattr(loss, "form", "kl") == "ce":
+    if getattr(loss, "per_pair", True) is False or getattr(loss, "form", "kl") == "ce" or isinstance(loss, RankCosine):
+        return
+    if isinstance(loss, ListMLE):  # weights change the range, and of the constants those of the sum
+        if loss.per_draw:
+            assert np.abs(loss(s, y, w)[1]).sum() <= 2 * (1 + 1e-12)
         return
     value, gradient = loss(s, y, w)
     low, high = loss.range(float(np.abs(s).max()), len(s), (y.min(), y.max()))

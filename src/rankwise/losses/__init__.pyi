@@ -6,7 +6,9 @@ from rankwise.losses._base import registered as registered
 from rankwise.losses._pairs import pair_loss as pair_loss
 from rankwise.losses.given_relevance import GivenSoftmax as GivenSoftmax
 from rankwise.losses.given_relevance import PropensityHinge as PropensityHinge
+from rankwise.losses.listmle import ListMLE as ListMLE
 from rankwise.losses.listnet import ListNet as ListNet
+from rankwise.losses.listnet_top import ListNetTopK as ListNetTopK
 from rankwise.losses.max_pair import MaxPair as MaxPair
 from rankwise.losses.pair_logistic import PairLogistic as PairLogistic
 from rankwise.losses.pairwise_hinge import PairHinge as PairHinge
@@ -15,6 +17,7 @@ from rankwise.losses.permutation import TypeTwo as TypeTwo
 from rankwise.losses.permutation import best_imperfect as best_imperfect
 from rankwise.losses.permutation import permutation_score as permutation_score
 from rankwise.losses.permutation import worst_perfect as worst_perfect
+from rankwise.losses.rank_cosine import RankCosine as RankCosine
 from rankwise.losses.slam import SLAM as SLAM
 from rankwise.losses.smooth_ap import SmoothAP as SmoothAP
 from rankwise.losses.smooth_ndcg import SmoothDCG1 as SmoothDCG1

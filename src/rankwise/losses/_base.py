@@ -378,6 +378,11 @@ class SmoothedMeasure(Loss):
         """The measure that A tends to as sigma goes to 0, if no scores tie; None if it is not declared."""
         return None
 
+    @property
+    def squared_width(self) -> bool:
+        """Whether sigma is in squared units of the scores: scores times c with sigma times c^2 are the same; else c."""
+        return False
+
     @classmethod
     def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothedMeasure | None":
         """The loss of this class that smooths a measure.

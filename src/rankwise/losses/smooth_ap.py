@@ -207,6 +207,11 @@ class SmoothAP(SmoothedMeasure):
         """True for the sigmoid form; A of the indicator form can exceed 1."""
         return self.form == "sigmoid"
 
+    @property
+    def squared_width(self) -> bool:
+        """True for the indicator form."""
+        return self.form == "indicator"
+
     @classmethod
     def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothAP | None":
         """For AP over the whole list, in one of two forms."""

@@ -169,6 +169,11 @@ class SmoothMeasure(SmoothedMeasure):
 
     sigma: float = 1.0
 
+    @property
+    def squared_width(self) -> bool:
+        """True: soft indicators compare squared differences of scores with sigma."""
+        return True
+
     def __post_init__(self) -> None:
         if not is_number(self.sigma) or not _LEAST_SIGMA <= self.sigma < np.inf:
             raise RankwiseError(f"sigma must be a finite number of at least {_LEAST_SIGMA:.4g}, got {self.sigma!r}")
@@ -444,6 +449,11 @@ class SmoothDCG1(SmoothMeasure):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "gain", as_gain(self.gain))
+
+    @property
+    def squared_width(self) -> bool:
+        """False: sigma is a temperature."""
+        return False
 
     @property
     def smooths(self) -> Measure | None:

@@ -1,10 +1,20 @@
-"""SmoothRank from the committee: what it minimizes, what held-out queries must confirm, and what stands otherwise."""
+"""SmoothRank from the committee: what it minimizes, how held-out queries choose the penalty, and any smoothed loss."""
 
 import numpy as np
 import pytest
 
 import rankwise as rw
 from rankwise.errors import Interrupted, RankwiseError
+from rankwise.losses import (
+    PairLogistic,
+    SmoothAP,
+    SmoothDCG1,
+    SmoothNDCG,
+    SmoothPrecision,
+    SmoothRR,
+    SoftRank,
+    SoftRankNDCG,
+)
 from rankwise.losses._base import smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import parse
@@ -14,6 +24,7 @@ from rankwise.rankers.linear.committee import CommitteeProblems, RidgeCommittee
 from rankwise.rankers.smooth import refinement
 from rankwise.rankers.smooth.refinement import Choice, Refinement, lists_of, whitening
 from rankwise.rankers.smooth.smoothrank import REFINEMENT_ALPHAS, REFINEMENT_SIGMAS, SmoothRank
+from tests.rankers.make_fixtures import FOLDER
 from tests.rankers.smooth.test_smoothrank import MEASURES, lists, same
 
 DESCENT = {"solver": "lbfgs", "steps": 50, "tolerance": 1e-9}
@@ -104,17 +115,17 @@ def test_the_gain_is_a_weighted_mean_of_differences_with_its_standard_error():
     np.testing.assert_allclose(plain.gains, differences.mean(axis=1))
     np.testing.assert_allclose(plain.errors, differences.std(axis=1, ddof=1) / np.sqrt(3))
     np.testing.assert_allclose(plain.means, np.nanmean(values, axis=1))
-    assert plain.best is None, "0.167 with an error of 0.176"
+    assert plain.best == 0, "0.167 with an error of 0.176: the best is taken, and the table says how certain it is"
     weighted = Choice.of(values, np.array([1.0, 1.0, 1.0, 3.0]))
     np.testing.assert_allclose(weighted.gains, np.average(differences, axis=1, weights=[1, 1, 3]))
     assert Choice.of(values + np.array([[0], [1], [0.9]]), np.ones(4)).best == 0
     assert Choice.of(np.full((3, 4), np.nan), np.ones(4)).best is None
-    assert Choice.of(values[:, :1], np.ones(1)).best is None, "one query has no standard error"
+    assert Choice.of(values[:, :1], np.ones(1)).best is None, "one query judges nothing"
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_what_is_not_confirmed_leaves_the_committee(measure):
-    """Labels that no feature tells anything about: no refinement of the start can be confirmed, but by luck."""
+def test_the_weights_are_always_annealed_ones_of_the_best_penalty(measure):
+    """Even for labels that no feature tells anything about, where no refinement of the start is confirmed."""
     queries = lists(7, count=40)
     noise = queries.with_labels(np.random.default_rng(8).permutation(queries.y))
     for data in (queries, noise):
@@ -122,20 +133,15 @@ def test_what_is_not_confirmed_leaves_the_committee(measure):
         committee = RidgeCommittee().fit(data)
         np.testing.assert_allclose(model.start_, committee.coef_ / deviation(data, committee.coef_), rtol=1e-9)
         best = int(np.nanargmax(model.path_["gain"]))
-        confirmed = model.path_["gain"][best] > model.path_["standard error"][best]
-        assert model.refined_ == confirmed
-        if confirmed:
-            assert model.alpha_ == model.path_["alpha"][best]
-        else:
-            assert np.isnan(model.alpha_)
-            assert len(model.history_) == 0
-            np.testing.assert_array_equal(model.coef_, model.start_)
+        assert model.alpha_ == model.path_["alpha"][best]
+        assert len(model.history_) == 2
+        np.testing.assert_array_equal(model.coef_, model.history_.coefs[-1])
+        assert not np.array_equal(model.coef_, model.start_)
 
 
 def test_where_a_regression_misleads_the_refinement_is_kept_and_ranks_better():
     train, test = crooked(1), crooked(2)
     model = SmoothRank("nDCG@10").fit(train)
-    assert model.refined_
     assert model.score(test) > RidgeCommittee().fit(train).score(test) + 0.02
     np.testing.assert_array_equal(model.history_["sigma"], REFINEMENT_SIGMAS)
     np.testing.assert_array_equal(model.path_["alpha"][1:], REFINEMENT_ALPHAS)
@@ -164,13 +170,13 @@ def test_penalties_are_judged_as_in_a_plain_loop_over_folds(measure):
 # ------------------------------------------------------------------------------------------- starts and validation
 
 
-def test_a_given_start_is_refined_and_stands_otherwise():
+def test_a_given_start_is_refined():
     queries = crooked(4)
     given = RidgeCommittee().fit(queries)
     for start in (given, given.coef_, list(given.coef_)):
         model = SmoothRank("nDCG@10", start=start).fit(queries)
         np.testing.assert_allclose(model.start_, given.coef_ / deviation(queries, given.coef_), rtol=1e-9)
-        assert model.refined_
+        assert not np.array_equal(model.coef_, model.start_)
     warm = SmoothRank("nDCG@10", warm_start=True, **QUICK).fit(queries)
     first = warm.coef_
     np.testing.assert_allclose(warm.fit(queries).start_, first / deviation(queries, first), rtol=1e-9)
@@ -188,19 +194,19 @@ def test_a_validation_set_is_learned_from_or_kept_for_choosing():
     assert any("are not those of the fit, which saw 80" in note for note in certificate.notes)
     kept = SmoothRank("nDCG@10", refit="train", **QUICK).fit(train, validation=other)
     assert (kept.record_.seen.training.length, kept.record_.seen.validation.length) == (60, 20)
-    assert kept.refined_
     assert kept.path_["nDCG@10"][1:].max() == pytest.approx(kept.score(other), rel=1e-12)
 
 
-def test_a_certificate_names_the_smoothed_loss_if_it_was_minimized_and_no_loss_if_the_start_stands():
+def test_a_certificate_names_the_smoothed_loss_that_was_minimized():
     refined = SmoothRank("nDCG@10").fit(crooked(7))
     objective = refined._training_objective()
     assert objective.loss.sigma == REFINEMENT_SIGMAS[-1]
     assert objective.loss_fixed is True
     assert SmoothRank("nDCG@10", sigmas=(1.0, 0.0625)).fit(crooked(7))._training_objective().loss_fixed is None
-    stands = SmoothRank("nDCG@10", alpha=1e9).fit(crooked(7))
-    assert not stands.refined_
-    assert stands._training_objective() is None
+    soft = SmoothRank("nDCG@10", loss=SoftRankNDCG()).fit(crooked(7))._training_objective()
+    assert soft.loss == SoftRankNDCG(sigma=0.25)
+    assert SmoothRank("DCG@10", **QUICK).fit(crooked(7))._training_objective() is None
+    assert SmoothRank("DCG@10", loss="SmoothNDCG", **QUICK).fit(crooked(7))._training_objective() is not None
     assert refined.certificate(crooked(7), crooked(8)).headline is not None
 
 
@@ -212,20 +218,27 @@ def test_the_number_of_threads_changes_no_bit(with_validation, monkeypatch):
     monkeypatch.setattr("rankwise._kernels.parallel.query_chunks.__defaults__", (64,))
     train, other = crooked(9), crooked(10, 20) if with_validation else None
     one, three = (SmoothRank("nDCG@10", n_jobs=jobs).fit(train, validation=other) for jobs in (1, 3))
-    assert one.refined_
     assert same(one, three)
 
 
-@pytest.mark.parametrize("refined", [True, False])
-def test_a_saved_model_has_the_same_bits_and_tables(refined, tmp_path):
-    model = SmoothRank("nDCG@10", alpha=0.03 if refined else 1e9, **QUICK).fit(crooked(11))
-    assert model.refined_ == refined
+@pytest.mark.parametrize("loss", [None, "SoftRank", SmoothAP(form="indicator", rel=2)])
+def test_a_saved_model_has_the_same_bits_and_tables(loss, tmp_path):
+    model = SmoothRank("nDCG@10", alpha=0.03, loss=loss, **QUICK).fit(crooked(11))
     model.save(tmp_path / "smooth.rankwise")
     copy = rw.load(tmp_path / "smooth.rankwise")
     assert same(copy, model)
-    assert copy.refined_ == model.refined_
-    assert copy.alpha_ == model.alpha_ or np.isnan([copy.alpha_, model.alpha_]).all()
+    assert copy.loss == loss
+    assert copy.alpha_ == model.alpha_ == 0.03
     assert copy.certificate(holdout=crooked(12)).headline == model.certificate(holdout=crooked(12)).headline
+
+
+def test_a_file_in_which_the_start_stands_is_read_as_it_was_written():
+    """Earlier versions left the start alone unless held-out queries confirmed a refinement."""
+    model = rw.load(FOLDER / "format_1_SmoothRank_stands.rankwise")
+    assert np.isnan(model.alpha_)
+    assert len(model.history_) == 0
+    np.testing.assert_array_equal(model.coef_, model.start_)
+    assert model._training_objective() is None
 
 
 def test_ctrl_c_leaves_the_committee(monkeypatch):
@@ -237,21 +250,79 @@ def test_ctrl_c_leaves_the_committee(monkeypatch):
     queries = crooked(13)
     with pytest.raises(Interrupted):
         model.fit(queries)
-    assert not model.refined_
+    assert np.isnan(model.alpha_)
     committee = RidgeCommittee().fit(queries)
     np.testing.assert_allclose(model.coef_, committee.coef_ / deviation(queries, committee.coef_), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "sizes"),
-    [([[1.0, 2.0]], [1], [1]), ([[1.0, 2.0], [3.0, 4.0]], [1, 0], [2]), ([[5.0, 7.0], [5.0, 7.0]], [1, 0], [2])],
+    ("X", "y", "sizes", "alpha"),
+    [
+        ([[1.0, 2.0]], [1], [1], np.nan),
+        ([[1.0, 2.0], [3.0, 4.0]], [1, 0], [2], 1.0),
+        ([[5.0, 7.0], [5.0, 7.0]], [1, 0], [2], np.nan),
+    ],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_a_single_query_leaves_the_start(X, y, sizes):
+def test_a_single_query_takes_the_largest_penalty_if_there_is_something_to_learn(X, y, sizes, alpha):
     model = SmoothRank().fit(np.array(X), y, group=sizes)
-    assert not model.refined_
-    np.testing.assert_array_equal(model.coef_, model.start_)
+    np.testing.assert_equal(model.alpha_, alpha)
     assert np.isnan(model.path_["nDCG@50"]).all()
+    assert np.isfinite(model.coef_).all()
+    if np.isnan(alpha):
+        np.testing.assert_array_equal(model.coef_, model.start_)
+
+
+# ------------------------------------------------------------------------------------------- any smoothed loss
+
+
+SMOOTHED = [
+    SoftRankNDCG(),
+    SoftRankNDCG(noise="gaussian"),
+    SoftRank(k=5),
+    SmoothDCG1(),
+    SmoothNDCG(k=5),
+    SmoothAP(rel=2),
+    SmoothAP(form="indicator", rel=2),
+    SmoothPrecision(k=3, rel=2),
+    SmoothRR(rel=2),
+]
+
+
+@pytest.mark.parametrize("protocol", ["committee", "paper"])
+@pytest.mark.parametrize("loss", SMOOTHED, ids=repr)
+def test_every_smoothed_loss_is_annealed_and_falls_in_its_last_stage(loss, protocol):
+    queries = crooked(14, 30)
+    model = SmoothRank("nDCG@10", loss=loss, alpha=0.01, protocol=protocol, **QUICK).fit(queries)
+    sigma = float(model.history_["sigma"][-1])
+    assert sigma == (0.5 if protocol == "committee" and not loss.squared_width else 0.25)
+    lists = LossOverLists.of(loss.at_sigma(sigma), queries)
+    assert lists(model.coef_)[0] < lists(model.start_)[0]
+    assert model.history_["smoothed"][-1] == pytest.approx(1 - lists(model.coef_)[0] / len(queries), rel=1e-9)
+
+
+def test_the_loss_of_a_measure_by_its_name_gives_the_same_bits_as_the_measure():
+    queries = crooked(15, 30)
+    for protocol in ("committee", "paper"):
+        options = {"protocol": protocol, "alpha": 0.1, **QUICK}
+        usual = SmoothRank("nDCG@50", **options).fit(queries)
+        assert same(SmoothRank("nDCG@50", loss=SmoothNDCG(k=50), **options).fit(queries), usual)
+    assert same(SmoothRank("AP", loss="SmoothAP", **QUICK).fit(queries), SmoothRank("AP", **QUICK).fit(queries))
+    other = SmoothRank("AP", loss=SmoothAP(rel=2), **QUICK).fit(queries)
+    assert not same(other, SmoothRank("AP", **QUICK).fit(queries))
+
+
+def test_the_paper_anneals_other_losses_in_their_own_units():
+    queries = crooked(16, 30)
+    soft = SmoothRank(loss="SoftRankNDCG", alpha=1.0, protocol="paper", steps=3).fit(queries)
+    np.testing.assert_allclose(soft.history_["sigma"], 2.0 ** np.arange(3, -3.5, -0.5))
+    hard = SmoothRank(loss="SmoothNDCG", alpha=1.0, protocol="paper", steps=3).fit(queries)
+    np.testing.assert_allclose(hard.history_["sigma"], 2.0 ** np.arange(6, -7, -1))
+
+
+def test_any_measure_selects_where_a_loss_is_given():
+    model = SmoothRank("ERR@10", loss="SoftRank", **QUICK).fit(crooked(17, 20))
+    assert "ERR@10" in model.path_.columns
 
 
 @pytest.mark.parametrize(
@@ -269,6 +340,9 @@ def test_a_single_query_leaves_the_start(X, y, sizes):
         ({"sigmas": (1.0, 2.0)}, "'sigmas' parameter of"),
         ({"solver": "newton"}, "'solver' parameter of"),
         ({"measure": "ERR@10"}, "can be smoothed"),
+        ({"loss": "SLAM"}, "'loss' parameter of"),
+        ({"loss": "SmoothPrecision"}, "'loss' parameter of"),
+        ({"loss": PairLogistic()}, "'loss' parameter of"),
     ],
 )
 def test_what_it_cannot_mean_is_refused_in_a_sentence(wrong, sentence):

@@ -53,7 +53,7 @@ class AutoRanker(Ranker):
 
     Linear rankers win on small data and where relevance grows with the features, boosted trees on large data with
     interactions, and which of them is better cannot be known before. This ranker tries three candidates on queries that
-    they have not seen: a linear ranker (:class:`~rankwise.SmoothRank` for nDCG@50), boosted trees
+    they have not seen: a linear ranker (:class:`~rankwise.RidgeCommittee`), boosted trees
     (:class:`~rankwise.BoostedRanker`), and a :class:`~rankwise.Committee` of both with equal weights. It takes the
     linear one unless another is better by more than one standard error of the paired difference over queries, and then
     fits the chosen one on everything.
@@ -66,9 +66,9 @@ class AutoRanker(Ranker):
     time_limit : float, default=None
         Seconds after which no further candidate is tried and no further tree is grown. What is learned then depends on
         the speed of the machine: the same bits are promised without a limit alone.
-    linear : {"SmoothRank", "RidgeCommittee"}, default="SmoothRank"
-        The linear candidate: the refined mean of six ridge regressions, or the mean itself, which takes a tenth of the
-        time.
+    linear : {"RidgeCommittee", "SmoothRank"}, default="RidgeCommittee"
+        The linear candidate: the mean of six ridge regressions, or its refinement by a smoothed nDCG@50, which takes
+        ten times as long.
     boosters : sequence of {"lightgbm", "catboost"}, default=("lightgbm",)
         The engines of boosted trees to try, each as a candidate of its own and with the linear ranker. One that is not
         installed is left out. An empty sequence leaves the linear ranker.
@@ -130,7 +130,7 @@ class AutoRanker(Ranker):
     learns_from_validation = True
 
     time_limit: PositiveFloat | None = None
-    linear: Literal["SmoothRank", "RidgeCommittee"] = "SmoothRank"
+    linear: Literal["RidgeCommittee", "SmoothRank"] = "RidgeCommittee"
     boosters: Boosters = ("lightgbm",)
     max_trees: Annotated[int, NumberRange(1, 1_000_000, closed="both")] = 1000
     folds: Folds = 5

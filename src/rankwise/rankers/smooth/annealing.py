@@ -295,6 +295,8 @@ class AnnealingTrials:
         What turns a start into weights and widths.
     measure : Measure
         The measure that plans are judged by.
+    weighed_by : Measure or None
+        The measure whose ideal values weigh queries if it is not normalized; None if the loss was given.
     factor : ndarray of shape (n_features,)
         Factor of each feature.
     descent : mapping
@@ -311,6 +313,7 @@ class AnnealingTrials:
     alphas: tuple[float, ...]
     begin: "Beginnings"
     measure: Measure
+    weighed_by: Measure | None
     factor: Vector
     descent: Mapping[str, Any]
     n_jobs: int | None
@@ -329,7 +332,7 @@ class AnnealingTrials:
 
     def run(self, plans: list[AnnealingPlan], train: QuerySource, held: QuerySource | None) -> list[AnnealedRun]:
         """Anneal the plans on ``train`` and judge them on ``held``; several plans share the threads."""
-        lists = LossOverLists.of(self.begin.loss, train, list_weights(self.measure, train))
+        lists = LossOverLists.of(self.begin.loss, train, list_weights(self.weighed_by, train))
         largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
         stopped = threading.Event()
@@ -364,9 +367,9 @@ class AnnealingTrials:
             return _side_by_side(anneal, plans, min(parallel.threads(self.n_jobs), len(plans)), stopped)
 
 
-def list_weights(measure: Measure, queries: QuerySource) -> Vector | None:
+def list_weights(measure: Measure | None, queries: QuerySource) -> Vector | None:
     """The weight of each query; for DCG times its ideal DCG, which the smoothed nDCG was divided by."""
-    if measure.at_most_one:
+    if measure is None or measure.at_most_one:
         return queries.weight
     assert isinstance(measure, DCG)  # the only measure with a smoothed form that is not normalized
     weights: Vector = queries.apply(_ideal_weights, measure)
@@ -525,9 +528,9 @@ def _varies(queries: Queries) -> bool:
 
 
 def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:
-    """The widths of the paper for scores in these units; that of a sigmoid is in units of scores, not squared."""
+    """The widths of the paper for scores in these units, squared or not as the loss has them."""
     squared = [sigma * unit**2 for sigma in SIGMAS]
-    return [sigma**0.5 for sigma in squared] if getattr(loss, "form", None) == "sigmoid" else squared
+    return squared if loss.squared_width else [sigma**0.5 for sigma in squared]
 
 
 def score_unit(queries: Queries, scores: Vector) -> float:

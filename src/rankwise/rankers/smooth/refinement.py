@@ -5,9 +5,8 @@ whitens the features within queries: steps of the same length in u change the sc
 the scales and correlations of the features, so that few steps are enough and one penalty suits all directions. A path
 of penalties is solved from the strongest on, each from the solution of the one before.
 
-:class:`Refiner` does this without each part of the queries in turn, and :class:`Choice` keeps a refinement only if its
-mean gain over the start on queries that were held out exceeds one standard error: few queries decide little, and what
-they cannot confirm is left alone.
+:class:`Refiner` does this without each part of the queries in turn, and :class:`Choice` takes the penalty with the
+largest mean gain over the start on queries that were held out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -181,11 +180,8 @@ class Choice:
 
     @property
     def best(self) -> int | None:
-        """The penalty with the largest gain if that exceeds its standard error; None: the start stands."""
-        if np.isnan(self.gains).all():
-            return None
-        best = int(np.nanargmax(self.gains))
-        return best if self.gains[best] > self.errors[best] else None
+        """The penalty with the largest gain, of equal ones the first; None if nothing judges them."""
+        return None if np.isnan(self.gains).all() else int(np.nanargmax(self.gains))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +198,8 @@ class Refiner:
         The smoothed measure.
     measure : Measure
         The measure itself, which judges.
+    weighed_by : Measure or None
+        The measure whose ideal values weigh queries if it is not normalized; None if the loss was given.
     alphas : sequence of float
         The penalties.
     sigmas : sequence of float
@@ -218,6 +216,7 @@ class Refiner:
     start: Vector | None
     loss: SmoothedMeasure
     measure: Measure
+    weighed_by: Measure | None
     alphas: Sequence[float]
     sigmas: Sequence[float]
     descent: Mapping[str, Any]
@@ -240,7 +239,7 @@ class Refiner:
         """The refinement of the start on all queries but those of a part."""
         selection, problem = self.problems.selection, self.problems.plain(part)
         lists, total = lists_of(
-            self.loss, self.measure, selection.pool, None if part is None else selection.parts[part]
+            self.loss, self.weighed_by, selection.pool, None if part is None else selection.parts[part]
         )
         whole = Refinement(
             lists=lists,
@@ -256,7 +255,7 @@ class Refiner:
 
     def smoothed(self, stages: Sequence[Stage]) -> Vector:
         """The mean smoothed measure after every stage, over the queries that the measure is defined for."""
-        lists, total = lists_of(self.loss, self.measure, self.problems.selection.pool)
+        lists, total = lists_of(self.loss, self.weighed_by, self.problems.selection.pool)
         most, counted = np.sum([largest_gain(self.measure, one) for one in lists], axis=0)
         return np.array([(most - stage.loss * total) / counted if counted else np.nan for stage in stages])
 
@@ -281,7 +280,7 @@ class Refiner:
 
 
 def lists_of(
-    loss: SmoothedMeasure, measure: Measure, pool: Pool, without: Numbers | None = None
+    loss: SmoothedMeasure, measure: Measure | None, pool: Pool, without: Numbers | None = None
 ) -> tuple[list[LossOverLists], float]:
     """The smoothed measure over the queries of a pool, without some of them, and the sum of their weights."""
     left_out = [None] * len(pool.sets) if without is None else [own for _, own in pool.by_set(without)]

@@ -1,14 +1,14 @@
 """SmoothRank: linear weights that maximize a smoothed measure, annealed toward the measure itself.
 
-Two protocols share the class. ``"committee"`` refines a :class:`~rankwise.RidgeCommittee` in whitened coordinates and
-keeps the refinement only if held-out queries confirm it (:mod:`rankwise.rankers.smooth.refinement`). ``"paper"`` is
-Algorithm 1 of the paper, from every start with every penalty (:mod:`rankwise.rankers.smooth.annealing`).
+Two protocols share the class. ``"committee"`` anneals from a :class:`~rankwise.RidgeCommittee` in whitened coordinates
+(:mod:`rankwise.rankers.smooth.refinement`). ``"paper"`` is Algorithm 1 of the paper, from every start with every
+penalty (:mod:`rankwise.rankers.smooth.annealing`). Both take any smoothed loss of the package.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,8 +18,10 @@ from rankwise._parameters import Check, NonNegativeFloat, PositiveFloat, Positiv
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
-from rankwise.losses._base import smoothed
+from rankwise.losses._base import SmoothedMeasure, smoothed
+from rankwise.losses._base import registered as registered_losses
 from rankwise.losses.compute import LossJob
+from rankwise.measures._base import Measure
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
@@ -76,6 +78,24 @@ def _is_start(value: Any) -> bool:
     )
 
 
+def _as_loss(value: Any) -> SmoothedMeasure | None:
+    """A smoothed loss from itself or from its name; None if it is neither."""
+    kind = registered_losses().get(value) if isinstance(value, str) else None
+    if kind is not None and issubclass(kind, SmoothedMeasure):
+        try:
+            return kind()
+        except TypeError:  # P@k has no usual cutoff
+            return None
+    return value if isinstance(value, SmoothedMeasure) else None
+
+
+AnySmoothed = Annotated[
+    Any,
+    Check(
+        "a smoothed loss of rankwise.losses or its name, such as 'SoftRank'",
+        lambda value: _as_loss(value) is not None,
+    ),
+]
 Start = Annotated[Any, Check("'ridge', 'ranksvm', a fitted linear ranker, a vector, a list of such", _is_start)]
 
 
@@ -89,11 +109,15 @@ class SmoothRank(SelectionParameters, LinearRanker):
     ----------
     measure : str or Measure, default="nDCG@50"
         "nDCG@k", "nDCG", "DCG@k", "AP", "P@k" or "RR": the measure that is smoothed, and used for model selection.
+        Any measure if ``loss`` is given.
     protocol : {"committee", "paper"}, default="committee"
         "committee" starts at a :class:`~rankwise.RidgeCommittee` and measures the distance from it by how much scores
         change: norm(u)^2 with w = w0 + B u, where B whitens the features within queries. Folds over queries select
-        alpha, and the start stands unless the gain over it exceeds one standard error. "paper" is Algorithm 1 of the
-        reference, with a sum over queries in place of the mean and no such test.
+        alpha. "paper" is Algorithm 1 of the reference, with a sum over queries in place of the mean.
+    loss : SmoothedMeasure or str, default=None
+        The smoothed loss to anneal, or its name, such as "SoftRank" or "SoftRankNDCG" (equation (5) of the reference);
+        its own sigma is not used. None smooths ``measure``. With a loss, ``measure`` may be any measure, and is used
+        for model selection alone.
     alpha : float or sequence of float, default=None
         The penalty, of which the best one is taken. "committee": for scores of deviation 1; None tries 1, 0.3, 0.1,
         0.03 and 0.01. "paper": for features in the units of ``scale``; None tries 10^-6, ..., 10^3.
@@ -103,8 +127,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
         (:class:`~rankwise.RankSVM`), and a list of starts, of which the best is taken.
     sigmas : sequence of float, default=None
         Widths of the smoothing, decreasing. "committee": in units of the variance of the start's scores within queries;
-        None is 4, 1, 1/4, 1/16. "paper": in squared units of the scores; None is 2^6, 2^5, ..., 2^-6 for a regression
-        on gains, multiplied accordingly for a start whose scores have another scale.
+        None is 4, 1, 1/4, 1/16. "paper": in the units of the loss; None is 2^6, 2^5, ..., 2^-6 for a regression
+        on gains, multiplied accordingly for a start whose scores have another scale. Losses whose sigma is in units of
+        scores, not squared, take the square roots, in the paper's protocol of the usual widths alone.
     smoothing : {"sigmoid", "indicator"}, default="sigmoid"
         The form of :class:`~rankwise.losses.SmoothAP`, for AP.
     solver : {"cg", "lbfgs"}, default=None
@@ -145,15 +170,13 @@ class SmoothRank(SelectionParameters, LinearRanker):
     coef_ : ndarray of shape (n_features,)
         Weights on raw features.
     alpha_ : float
-        The selected alpha; NaN if the start stands.
-    refined_ : bool
-        Whether the weights are refined; False: they are those of the start, which no refinement could improve beyond
-        one standard error. Always True in the paper's protocol.
+        The selected alpha; NaN if the weights are those of the start: after Ctrl-C during model selection, where
+        features or labels do not vary within queries, and in files of versions that left the start as it was.
     start_ : ndarray of shape (n_features,)
         w0 on raw features.
     history_ : AnnealingHistory
         One row per stage: sigma, objective, smoothed, training and validation measure, steps, evaluations. It has no
-        rows if the start stands.
+        rows if ``alpha_`` is NaN.
     path_ : Table
         For every alpha the measure that it was judged by. "committee": with the gain over the start and its standard
         error; the first row is the start. "paper": for every start and alpha.
@@ -162,13 +185,27 @@ class SmoothRank(SelectionParameters, LinearRanker):
     -----
     A step reads X once: rows are scored, the loss is taken, and the gradient is added while they are in cache. The
     objective is not convex. At w = 0 its gradient is 0, so that a start of zeros is an error if there is something to
-    learn. If there are fewer queries than folds, every query is a part. Where nothing can judge, the start stands, and
-    the paper's protocol takes the largest alpha.
+    learn. If there are fewer queries than folds, every query is a part. Where nothing can judge, the largest alpha is
+    taken.
+
+    The result is annealed weights, whether or not they are better than the start: ``path_`` has the gain over the start
+    on held-out queries with its standard error. :class:`~rankwise.RidgeCommittee` is the start itself.
 
     References
     ----------
     O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics.
-    Information Retrieval 13, 216-235. doi:10.1007/s10791-009-9110-3. Algorithm 1.
+    Information Retrieval 13, 216-235. doi:10.1007/s10791-009-9110-3. Algorithm 1, equations (5), (7) and (9).
+
+    M. Taylor, J. Guiver, S. Robertson, T. Minka (2008). SoftRank: optimizing non-smooth rank metrics. WSDM.
+    doi:10.1145/1341531.1341544. The loss of ``loss="SoftRank"``.
+
+    Examples
+    --------
+    >>> import rankwise as rw
+    >>> queries = rw.make_lists(40, documents=6, features=4, random_state=1)
+    >>> model = SmoothRank("nDCG@5", loss="SoftRankNDCG", alpha=(1.0, 0.1)).fit(queries)
+    >>> model.history_["sigma"].tolist()
+    [2.0, 1.0, 0.5, 0.25]
     """
 
     name = "SmoothRank"
@@ -181,6 +218,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     alpha: Alphas = None
     start: Start | None = None
     sigmas: Sequence[PositiveFloat] | None = None
+    loss: AnySmoothed | None = None
     smoothing: Literal["sigmoid", "indicator"] = "sigmoid"
     solver: Solver | None = None
     steps: PositiveInt = 50
@@ -197,6 +235,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5),
             cls("AP", alpha=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, **paper),
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, protocol="paper"),
+            cls("ERR@5", loss="SoftRankNDCG", alpha=1.0, sigmas=(4.0, 0.25), steps=5),
         )
 
     @property
@@ -210,7 +249,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         return AnnealingHistory(*self._annealed_)
 
     def _expected_passes(self, queries: QuerySource) -> Any:
-        loss, sigmas = smoothed(self._measure(), self.smoothing), self._widths()
+        loss, sigmas = self._smoothed(), self._widths()
         alphas = as_grid(self.alpha, REFINEMENT_ALPHAS)
         trials = 1 if len(queries.counted) > MANY else self.folds
         stages = (trials + 1) * len(set(alphas)) * len(sigmas)
@@ -220,6 +259,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     @property
     def _reason_not_linear_in_labels(self) -> str | None:  # type: ignore[override]
+        if self.loss is not None and not self._smoothed().linear_in_labels:
+            return f"{self._smoothed()!r} is not linear in the labels"
         if not self._measure().linear_in_labels:
             return f"{self._measure().title} is not linear in the labels"
         if self.start is None or isinstance(self.start, str):
@@ -233,7 +274,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        smoothed(self._measure(), self.smoothing)  # raises for a measure without such a form
+        self._smoothed()  # raises for a measure without such a form
         if self.sigmas is not None and sorted(self.sigmas, reverse=True) != list(self.sigmas):
             raise self._wrong("sigmas", "a decreasing sequence")
         if self.protocol == "paper":
@@ -246,7 +287,6 @@ class SmoothRank(SelectionParameters, LinearRanker):
             raise self._wrong("start", "None, a fitted linear ranker or a vector for protocol='committee'")
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        self.refined_ = True
         if self.protocol == "committee":
             self._fit_from_committee(queries, validation)
         else:
@@ -262,8 +302,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
             refiner = Refiner(
                 problems=CommitteeProblems.of(selection, self.scale, self.n_jobs),
                 start=self._given_start(queries),
-                loss=smoothed(self._measure(), self.smoothing),
+                loss=self._smoothed(),
                 measure=self._measure(),
+                weighed_by=self._weighed_by(),
                 alphas=alphas,
                 sigmas=sigmas,
                 descent=self._descent("lbfgs", 1e-3),
@@ -278,10 +319,10 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 return True
 
             with self._keep_on_interrupt(keep):
-                choice = refiner.judged() if start.any() else nothing
-                refined = None
-                if choice.best is not None:
-                    best = alphas[choice.best]
+                refined, choice = None, nothing
+                if start.any():
+                    choice = refiner.judged()
+                    best = max(alphas) if choice.best is None else alphas[choice.best]
                     stronger = sorted({one for one in alphas if one >= best}, reverse=True)
                     refined = refiner.path_without(None, stronger, self.n_jobs)[-1]
         self._hold(start, refined, refiner, choice)
@@ -298,11 +339,19 @@ class SmoothRank(SelectionParameters, LinearRanker):
             )
         return raw
 
+    def _smoothed(self) -> SmoothedMeasure:
+        """The loss that is annealed, whatever its width."""
+        given = _as_loss(self.loss)
+        return smoothed(self._measure(), self.smoothing) if given is None else given
+
+    def _weighed_by(self) -> Measure | None:
+        """The measure by whose ideal value queries count if it is not normalized; None for a loss that was given."""
+        return self._measure() if self.loss is None else None
+
     def _widths(self) -> tuple[float, ...]:
-        """The widths for scores of deviation 1; those of a sigmoid are in units of scores, not squared."""
+        """The widths for scores of deviation 1, squared or not as the loss has them."""
         sigmas = as_sigmas(self.sigmas) or REFINEMENT_SIGMAS
-        loss = smoothed(self._measure(), self.smoothing)
-        return tuple(one**0.5 for one in sigmas) if getattr(loss, "form", None) == "sigmoid" else sigmas
+        return sigmas if self._smoothed().squared_width else tuple(one**0.5 for one in sigmas)
 
     def _descent(self, solver: Solver, tolerance: float) -> dict[str, Any]:
         given = {"solver": self.solver or solver, "steps": self.steps}
@@ -310,7 +359,6 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     def _hold(self, start: Vector, refined: Refined | None, refiner: Refiner, choice: Choice) -> None:
         """Hold the start or its refinement, and what was known of all penalties when it was chosen."""
-        self.refined_ = refined is not None
         self.alpha_ = math.nan if refined is None else refined.alpha
         self.start_, self.coef_ = start, start if refined is None else refined.coef
         stages, measure = [] if refined is None else refined.stages, self._measure()
@@ -389,7 +437,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         kinds: Any = registered()
         ridge = kinds["RidgeRanker"](measure, alpha=RIDGE_ALPHAS, intercept="global", refit="train", **alike)
         named = {"ridge": ridge, "ranksvm": kinds["RankSVM"](measure, **alike)}
-        loss = smoothed(measure, self.smoothing)
+        loss = self._smoothed()
         factor, _ = scale_factors(queries, self.scale)
         descent = self._descent("cg", 1e-6) | {"bounds": bounds}
         return AnnealingTrials(
@@ -397,6 +445,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             alphas=alphas,
             begin=Beginnings(named=named, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds, n_jobs=self.n_jobs),
             measure=measure,
+            weighed_by=self._weighed_by(),
             factor=factor,
             descent=descent if bounds is None else descent | {"solver": "lbfgs"},
             n_jobs=self.n_jobs,
@@ -421,12 +470,12 @@ class SmoothRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- what is guaranteed
 
     def _training_objective(self) -> TrainingObjective | None:
-        # queries count by their ideal value if the measure is not normalized, and the committee minimizes other losses
-        if not self._measure().at_most_one or not self.refined_:
+        # queries count by their ideal value if the measure is not normalized, and the start minimizes other losses
+        weighed = self._weighed_by()
+        if (weighed is not None and not weighed.at_most_one) or math.isnan(self.alpha_):
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
-        form: Any = smoothed(self._measure(), self.smoothing)
-        loss = replace(form, sigma=float(self.history_["sigma"][place]))
+        loss = self._smoothed().at_sigma(float(self.history_["sigma"][place]))
         if self.protocol == "committee":  # scores have deviation 1 at the start, so that the usual widths are constants
             return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None)
         kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
@@ -439,13 +488,12 @@ class SmoothRank(SelectionParameters, LinearRanker):
         arrays = {f"history.{name}": column.astype(np.float64) for name, column in columns.items()}
         arrays |= {name: column.astype(float) for name, column in path_arrays(self._path_).items()}
         arrays |= {"coef": self.coef_, "start": self.start_, "history.coefs": coefs}
-        return {"alpha": self.alpha_ if self.refined_ else None, "refined": self.refined_}, arrays
+        return {"alpha": None if math.isnan(self.alpha_) else self.alpha_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self.coef_ = read_coef(store, self.n_features_in_)
         self.start_ = store.array("start", np.float64, (self.n_features_in_,))
-        self.refined_ = bool(facts.get("refined", True))
-        self.alpha_ = float(facts["alpha"]) if self.refined_ else math.nan
+        self.alpha_ = math.nan if facts["alpha"] is None else float(facts["alpha"])
         columns = {name: store.array(f"history.{name}", np.float64, (None,)) for name in COLUMNS}
         for name in ("steps", "evaluations"):
             columns[name] = columns[name].astype(np.int64)
