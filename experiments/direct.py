@@ -68,7 +68,7 @@ def rankers() -> dict[str, Any]:
         "FRank": rw.FRank("nDCG@10"),
         "AdaRank": rw.AdaRank("nDCG@10", **raw),
         "AdaRank, AP": rw.AdaRank("AP", **raw),
-        "AdaRank, AP, as printed": rw.AdaRank("AP", repeats=True, ties="pessimistic", **raw),
+        "AdaRank, AP, as printed": rw.AdaRank("AP", repeats=True, **raw),
         "SVMMap": rw.SVMMap("AP", **raw),
         "PermuRank": rw.PermuRank("AP", **raw),
         "StructuredNDCG": rw.StructuredNDCG("nDCG@10", **raw),
