@@ -73,7 +73,7 @@ def test_features_that_only_follow_the_label_are_not_counted_inside_labels():
     X[:, 0] = queries.labels() + 0.1 * X[:, 0]
     queries = sorted_by_label(queries.map_features(lambda _: X))
     whole, inside = (abs(feature_order(queries, by_label=by_label)[0][0]) for by_label in (False, True))
-    assert whole > 0.9
+    assert whole > 0.8
     assert inside < 0.3
 
 
