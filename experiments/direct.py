@@ -71,6 +71,7 @@ def rankers() -> dict[str, Any]:
         "AdaRank, AP, as printed": rw.AdaRank("AP", repeats=True, **raw),
         "SVMMap": rw.SVMMap("AP", **raw),
         "PermuRank": rw.PermuRank("AP", **raw),
+        "PermuRank, one round": rw.PermuRank("AP", rounds=1, **raw),
         "StructuredNDCG": rw.StructuredNDCG("nDCG@10", **raw),
         "SLAMRanker": rw.SLAMRanker("nDCG@10", **raw),
         "MaxPairRanker": rw.MaxPairRanker("nDCG@10", **raw),

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import DOCS, markdown_table
-from rankwise.evaluation.simulation import PRINTED
 from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
+from rankwise.evaluation.simulation import PRINTED
 
 FOLDER = DOCS / "figures"
 

@@ -342,5 +342,7 @@ def test_online_with_one_gaussian_per_grade_the_perceptrons_are_closer():
     simulation = read(DOCS / "online_results.json")["simulation"]
     at = simulation["rounds"].index(100)
     ours = [np.mean(simulation["curves"][name]["mean"], axis=0)[at] for name in ("Algorithm 2", "MaxPairPerceptron")]
-    theirs = [np.mean(simulation["gaussians"]["mean"][name], axis=0)[0] for name in ("Algorithm 2", "MaxPairPerceptron")]
+    theirs = [
+        np.mean(simulation["gaussians"]["mean"][name], axis=0)[0] for name in ("Algorithm 2", "MaxPairPerceptron")
+    ]
     assert 0 < theirs[0] - theirs[1] < 0.55 * (ours[0] - ours[1])

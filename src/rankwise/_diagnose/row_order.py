@@ -46,8 +46,8 @@ def find_ordered_features(queries: Queries) -> Iterator[Finding]:
         "note",
         f"the order of rows within queries predicts {plural(len(found), 'feature')} ({figures})",
         (names[column] for column in found),
-        "whatever falls back on input order learns or measures this order: shuffle the rows of each query before weights "
-        "without '_sym', and evaluate with ties='expected' instead of 'stable'",
+        "whatever falls back on input order learns or measures this order: shuffle the rows of each query before "
+        "weights without '_sym', and evaluate with ties='expected' instead of 'stable'",
     )
 
 

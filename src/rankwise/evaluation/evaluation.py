@@ -529,8 +529,8 @@ def _warn_of_ties_in_order(scores: NDArray[np.float64], labels: NDArray[np.float
     if abs(correlation) >= PREDICTS_LABEL and deviations >= DEVIATIONS:
         warn(
             "documents with equal scores stay in input order (ties='stable'), and that order predicts their labels "
-            f"(rank correlation {correlation:+.2f}), so the values are too {'low' if correlation > 0 else 'high'}: shuffle "
-            "the documents of each query, or pass ties='expected'",
+            f"(rank correlation {correlation:+.2f}), so the values are too {'low' if correlation > 0 else 'high'}: "
+            "shuffle the documents of each query, or pass ties='expected'",
             DataWarning,
         )
 

@@ -46,9 +46,9 @@ def simulate(
     -------
     dict
         Plain numbers, lists and texts: the ``stream``; how the steps of ListNet (``tuning``) and of Algorithm 2
-        (``tuning_printed``) were tuned; the ``rounds`` at which the account was read; for each of the ``rankers`` its ``mean`` measure (None before there is one), ``mistakes`` and
-        cumulative ``loss`` there, what bounds its loss (``bounds``), and the ``floor`` that the smallest of these puts
-        under the mean.
+        (``tuning_printed``) were tuned; the ``rounds`` at which the account was read; for each of the ``rankers`` its
+        ``mean`` measure (None before there is one), ``mistakes`` and cumulative ``loss`` there, what bounds its loss
+        (``bounds``), and the ``floor`` that the smallest of these puts under the mean.
 
     Examples
     --------

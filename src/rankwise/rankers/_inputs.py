@@ -373,9 +373,9 @@ def warn_of_document_order(ranker: Any, queries: Queries) -> None:
     names = queries.feature_names or [f"number {number}" for number in range(queries.n_features)]
     symmetric = "symmetric=True" if hasattr(loss, "symmetric") else "weights that end in '_sym', the default"
     warn(
-        f"{ranker.name} learns the order of the input: documents with equal labels get weights by their place in it, and "
-        f"that place predicts feature {names[column]!s:.40} (rank correlation {correlation[column]:+.2f}); shuffle the "
-        f"documents of each query, or use {symmetric}"
+        f"{ranker.name} learns the order of the input: documents with equal labels get weights by their place in it, "
+        f"and that place predicts feature {names[column]!s:.40} (rank correlation {correlation[column]:+.2f}); shuffle "
+        f"the documents of each query, or use {symmetric}"
     )
 
 

@@ -300,8 +300,8 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
     -----
     A nonnegative H-smooth f has norm(grad f)^2 <= 2 H f, so the regret W^2/(2 eta) + (eta/2) sum norm(g_t)^2 is at most
     W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step minimizes the right side over
-    1 - eta H, and the minimum is the bound. It is at most L* + sqrt(2 x L*) + 2 x, the form of the paper's equation (8),
-    and the faster the smaller L* is.
+    1 - eta H, and the minimum is the bound. It is at most L* + sqrt(2 x L*) + 2 x, the form of the paper's equation
+    (8), and decreases the faster the smaller L* is.
 
     Examples
     --------

@@ -123,7 +123,9 @@ class SLAMPerceptron(LinearOnlineLearner):
         return SLAM.for_measure(self._measure(), self.weights, self.margin)
 
     def _resumed(self, eta: float) -> OnlineConfig:
-        return OnlineConfig(loss=self._loss(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale)
+        return OnlineConfig(
+            loss=self._loss(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
