@@ -1,5 +1,6 @@
 """A smoothed measure along a line through the weights of a SmoothRank: how smoothing turns steps into hills."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -94,7 +95,7 @@ class Landscape(Table):
             for sigma in sigmas:
                 at = at_sigma(over, sigma)
                 losses = np.array([at(w, n_jobs=n_jobs)[0] for w in walk])
-                found[f"sigma {sigma:g}"] = (most - losses) / total if total else np.full(points, np.nan)
+                found[f"sigma {sigma_text(sigma)}"] = (most - losses) / total if total else np.full(points, np.nan)
             return found
 
         longest = int(np.argmax(queries.sizes)) if len(queries) else 0
@@ -115,6 +116,12 @@ class Landscape(Table):
                 axes.set(xlabel="step along a random direction", title=title)
             panels[1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
         return figure
+
+
+def sigma_text(sigma: float) -> str:
+    """A power of two as one, any other number in decimals."""
+    power = math.log2(sigma)
+    return f"{sigma:g}" if sigma >= 1 or power != round(power) else f"2^{power:.0f}"
 
 
 def _spread(queries: Queries, scores: Vector) -> float:

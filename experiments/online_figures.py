@@ -7,10 +7,12 @@ import numpy as np
 
 from experiments.pages import DOCS, markdown_table
 from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
+from rankwise.evaluation.simulation import PRINTED
 
 FOLDER = DOCS / "figures"
 
 SLAM, MAX_PAIR, LISTNET, PAPERS = COLORS[0], COLORS[1], COLORS[2], COLORS[4]
+TITLES = {"ListNet": "ListNet, step selected", PRINTED: f"{PRINTED} as printed, step selected"}
 DASHED, DOTTED = (0, (5, 2)), (0, (1, 1.5))
 
 
@@ -27,6 +29,7 @@ def thin_and_mean(panel: Any, x: Sequence[float], runs: Sequence[Sequence[float]
 def draw_simulation(numbers: dict[str, Any]) -> None:
     looks: dict[str, dict[str, Any]] = {
         "SLAMPerceptron": {"color": SLAM},
+        PRINTED: {"color": PAPERS},
         "MaxPairPerceptron": {"color": MAX_PAIR},
         "ListNet": {"color": LISTNET},
         "ListNet, step of theory": {"color": LISTNET, "linestyle": DASHED},
@@ -37,7 +40,7 @@ def draw_simulation(numbers: dict[str, Any]) -> None:
         left, right = figure.subplots(1, 2)
         for name, look in looks.items():
             curve = numbers["curves"][name]
-            label = "ListNet, step selected" if name == "ListNet" else name
+            label = TITLES.get(name, name)
             thin_and_mean(left, numbers["rounds"], curve["mean"], **look)
             thin_and_mean(right, numbers["rounds"], curve["loss"], label=label, **look)
         left.set(xscale="log", xlabel="round", ylim=(0.55, 1.005), title="NDCG@10, mean of the rounds so far")
@@ -53,7 +56,11 @@ def draw_simulation(numbers: dict[str, Any]) -> None:
 
 
 def simulation_tables(numbers: dict[str, Any]) -> dict[str, str]:
-    return {"simulation": simulation_table(numbers), "margins": margins_table(numbers)}
+    return {
+        "simulation": simulation_table(numbers),
+        "margins": margins_table(numbers),
+        "gaussians": gaussians_table(numbers),
+    }
 
 
 def simulation_table(numbers: dict[str, Any]) -> str:
@@ -62,7 +69,8 @@ def simulation_table(numbers: dict[str, Any]) -> str:
     rows = []
     for name, curve in numbers["curves"].items():
         mean, loss, mistakes = (np.mean(curve[what], axis=0) for what in ("mean", "loss", "mistakes"))
-        title = f"ListNet, step selected ({_all(numbers['eta'])})" if name == "ListNet" else name
+        steps = {"ListNet": numbers["eta"], PRINTED: numbers["eta_printed"]}
+        title = TITLES.get(name, name) + (f" ({_all(steps[name])})" if name in steps else "")
         rows.append([title, *(f"{mean[place]:.4f}" for place in at), f"{loss[-1]:.1f}", f"{mistakes[-1]:.0f}"])
     return markdown_table(["ranker", *(f"NDCG@10 to round {t:,}" for t in shown), "total loss", "mistakes"], rows)
 
@@ -71,9 +79,23 @@ def margins_table(numbers: dict[str, Any]) -> str:
     names = list(numbers["curves"])
     rows = []
     for margin, found in numbers["by_margin"].items():
-        rows.append([margin, *(f"{np.mean(found['loss'][name]):.1f}" for name in names), _all(found["eta"])])
-    titles = ["ListNet, step selected" if name == "ListNet" else name for name in names]
-    return markdown_table(["margin", *titles, "selected step"], rows)
+        steps = [_all(found[which]) for which in ("eta", "eta_printed")]
+        rows.append([margin, *(f"{np.mean(found['loss'][name]):.1f}" for name in names), *steps])
+    titles = [TITLES.get(name, name) for name in names]
+    return markdown_table(["margin", *titles, "selected step, ListNet", f"selected step, {PRINTED}"], rows)
+
+
+def gaussians_table(numbers: dict[str, Any]) -> str:
+    """Running NDCG@10 where only the hidden vector tells grades apart, and with one Gaussian per grade."""
+    found = numbers["gaussians"]
+    at = [numbers["rounds"].index(t) for t in found["rounds"]]
+    rows = []
+    for name, each in found["mean"].items():
+        ours = np.mean(numbers["curves"][name]["mean"], axis=0)[at]
+        rows.append([TITLES.get(name, name), *(f"{value:.4f}" for value in (*ours, *np.mean(each, axis=0)))])
+    rounds = [f"to round {t:,}" for t in found["rounds"]]
+    heads = [f"{stream}, {t}" for stream in ("our stream", "one Gaussian per grade") for t in rounds]
+    return markdown_table(["ranker", *heads], rows)
 
 
 def _all(values: Sequence[float]) -> str:
@@ -227,8 +249,21 @@ def data_table(found: dict[str, Any]) -> str:
     return markdown_table(titles, data_rows(found))
 
 
+def order_table(numbers: dict[str, Any]) -> str:
+    """The rules that give equal labels other weights by their order: shuffled documents, and the order of the file."""
+    rows = []
+    for data, found in numbers.items():
+        for name, row in found["rows"].items():
+            if "file order" in row:
+                pairs = [(row[what], row["file order"][what]) for what in ("nDCG@10", "held out, uniform")]
+                rows.append([data.upper(), name, *(spread(values) for pair in pairs for values in pair)])
+    orders = ("shuffled", "in file order")
+    heads = [f"{what}, {order}" for what in ("running NDCG@10", "held out, averaged") for order in orders]
+    return markdown_table(["set", "ranker", *heads], rows)
+
+
 def data_tables(numbers: dict[str, Any]) -> dict[str, str]:
-    return {name: data_table(found) for name, found in numbers.items()}
+    return {name: data_table(found) for name, found in numbers.items()} | {"order": order_table(numbers)}
 
 
 FIGURES: dict[str, Callable[[dict[str, Any]], None]] = {

@@ -278,7 +278,7 @@ def test_simulate_draws_a_picture_and_tells_the_curves(run, tmp_path):
     )
     assert (code, err) == (0, "")
     found = json.loads(out)
-    assert list(found["rankers"]) == ["SLAMPerceptron", "MaxPairPerceptron", "ListNet"]
+    assert list(found["rankers"]) == ["SLAMPerceptron", "MaxPairPerceptron", "ListNet", "Algorithm 2"]
     assert found["rounds"][-1] == 300
     assert {1, 10, 100} < set(found["rounds"])
     assert found["tuning"]["seed"] != found["stream"]["seed"]
@@ -297,15 +297,23 @@ def test_simulate_tells_what_the_rankers_themselves_say(run):
     _, out, _ = run("simulate", "--rounds", "400", "--documents", "6", "--features", "4", "--margin", "0.1", "--json")
     found = json.loads(out)
     queries = separable_stream(400, documents=6, features=4, margin=0.1).queries()
-    models = SLAMPerceptron(), MaxPairPerceptron(), ListNet(eta=found["tuning"]["eta"])
-    for model in models:
-        ledger, curve = model.fit(queries).ledger_, found["rankers"][model.name]
+    models = {
+        "SLAMPerceptron": SLAMPerceptron(),
+        "MaxPairPerceptron": MaxPairPerceptron(),
+        "ListNet": ListNet(eta=found["tuning"]["eta"]),
+        "Algorithm 2": SLAMPerceptron(margin=1.0, weights="ndcg_003", eta=found["tuning_printed"]["eta"]),
+    }
+    assert list(models) == list(found["rankers"])
+    for name, model in models.items():
+        ledger, curve = model.fit(queries).ledger_, found["rankers"][name]
         assert (curve["mean"][-1], curve["mistakes"][-1], curve["loss"][-1]) == (
             ledger.mean,
             ledger.mistakes,
             ledger.loss,
         )
-    assert found["tuning"]["eta"] in [line["eta"] for line in found["tuning"]["grid"]]
+    for tuning in (found["tuning"], found["tuning_printed"]):
+        means = {line["eta"]: line["mean"] for line in tuning["grid"]}
+        assert means[tuning["eta"]] == max(means.values())
 
 
 @pytest.mark.parametrize(("options", "bounded"), [(["--noise", "0.1"], True), (["--drift", "0.01"], False)])
@@ -321,7 +329,7 @@ def test_simulate_knows_where_bounds_hold(run, options, bounded):
 def test_simulate_prints_a_chart_and_a_table_in_eighty_columns(run):
     code, out, err = run("simulate", "--rounds", "120", "--documents", "6", "--features", "4")
     assert (code, err) == (0, "")
-    assert "● SLAMPerceptron   ▲ MaxPairPerceptron   ○ ListNet" in out
+    assert "● SLAMPerceptron   ▲ MaxPairPerceptron   ○ ListNet   ◆ Algorithm 2" in out
     assert [line.split()[1] for line in out.splitlines() if line.startswith(" MaxPair")] == ["10", "100", "120"]
     assert max(map(len, out.splitlines())) <= 80
 

@@ -303,8 +303,9 @@ def test_rows_sorted_by_label_are_a_warning():
 
 
 def test_rows_in_the_order_of_an_earlier_ranking_are_noted():
-    (finding,) = alarms(in_order(CLEAN, -CLEAN.X[:, 0]))
-    assert (finding.severity, "order of rows" in finding.what) == ("note", True)
+    labels, features = alarms(in_order(CLEAN, -CLEAN.X[:, 0]))
+    assert (labels.severity, "labels depend on the order of rows" in labels.what) == ("note", True)
+    assert (features.severity, "predicts 1 feature" in features.what) == ("note", True)
 
 
 def test_shuffled_rows_depend_on_nothing():

@@ -31,6 +31,7 @@ from rankwise._diagnose.queries import (
     find_shared_queries,
     list_facts,
 )
+from rankwise._diagnose.row_order import find_ordered_features
 from rankwise.errors import DataError
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
@@ -50,7 +51,7 @@ def diagnose(
     """Look for what makes rankers fail silently: in the queries, the labels, the features, and between splits.
 
     Leaks are found by ranking with every feature alone; also found are features that repeat each other, repeated
-    documents, labels that depend on the order of rows, and features whose values differ between splits.
+    documents, labels and features that depend on the order of rows, and features whose values differ between splits.
 
     Parameters
     ----------
@@ -105,6 +106,7 @@ def diagnose(
         *find_repeated_rows(first, summary.row_key, facts),
         *find_repeated_ids(first, facts),
         *find_position(first, facts),
+        *find_ordered_features(first),
     ]
     splits = [NamedQueries(name, first, np.arange(first.n_features), summary.row_key)]
     for label, other in rest:

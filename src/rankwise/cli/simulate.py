@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _WIDTH, _HEIGHT = 64, 12
-_MARKS = ("●", "▲", "○")
-_COLORS = ("blue", "red", "green")
+_MARKS = ("●", "▲", "○", "◆")
+_COLORS = ("blue", "red", "green", "magenta")
 
 
 def simulate(
@@ -33,11 +33,11 @@ def simulate(
     png: Path | None = option(None, "Also draw the curves into this PNG (extra: plot)."),
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Simulate two perceptrons and online ListNet: how fast they learn, and what is guaranteed.
+    """Simulate three perceptrons and online ListNet: how fast they learn, and what is guaranteed.
 
     A hidden vector ranks every query with a margin. The table shows the time-averaged nDCG@10 after 10, 100, 1,000 ...
-    rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. The step size of
-    ListNet is chosen on another stream.
+    rounds, the mistakes so far, and the largest cumulative loss that theory allows for that margin. Algorithm 2 is the
+    perceptron as its paper prints it, with margin 1. Its step size and that of ListNet are chosen on another stream.
 
     Example: rankwise simulate --rounds 5000 --margin 0.02 --png online.png
     """
@@ -95,12 +95,14 @@ def _accounts(found: dict[str, Any]) -> Table:
 
 
 def _note(found: dict[str, Any]) -> str:
-    """The explanation below the table: bounds, the step size of ListNet, and where bounds are missing."""
+    """The explanation below the table: bounds, the chosen step sizes, and where bounds are missing."""
     tuning, tried = found["tuning"], [line["eta"] for line in found["tuning"]["grid"]]
+    printed = found["tuning_printed"]
     about = (
         "bound: the largest loss that theory allows for this margin; floor: 1 - bound / round, under the mean. "
-        f"ListNet's step {tuning['eta']:g} is the best of {tried[0]:g} to {tried[-1]:g} on {tuning['rounds']:,} rounds "
-        f"of another stream (seed {tuning['seed']}); it has no such bound."
+        f"ListNet's step {tuning['eta']:g} and the step {printed['eta']:g} of {printed['ranker']} (margin 1, as "
+        f"printed) are the best of {tried[0]:g} to {tried[-1]:g} on {tuning['rounds']:,} rounds of another stream "
+        f"(seed {tuning['seed']}); ListNet has no such bound."
     )
     return about + (
         " The hidden ranker turns, so the perceptrons have none either." if found["stream"]["angle"] else ""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS_LABEL, tied_label_order
 from rankwise._kernels.machine.compile_progress import announce_kernels
 from rankwise._progress import throughput
 from rankwise._tables import Table
@@ -516,8 +517,22 @@ def _measure(
     # trec_eval breaks ties by document id: sort the rows by it once, and "stable" keeps that order
     if order == "docid":
         rows, order = _by_docid(judged, values), "stable"
+    elif order == "stable":
+        _warn_of_ties_in_order(values, labels, judged)
     lists = ScoredLists(values, labels, judged.start, rows, judged.judged)
     return measure_lists(measures, lists, ties=order, n_jobs=n_jobs), lists  # type: ignore[arg-type]
+
+
+def _warn_of_ties_in_order(scores: NDArray[np.float64], labels: NDArray[np.float64], judged: Queries) -> None:
+    """Warn if equal scores stay in input order, and that order predicts their labels."""
+    correlation, deviations = tied_label_order(scores, labels, judged.start, judged.scattered_rows)
+    if abs(correlation) >= PREDICTS_LABEL and deviations >= DEVIATIONS:
+        warn(
+            "documents with equal scores stay in input order (ties='stable'), and that order predicts their labels "
+            f"(rank correlation {correlation:+.2f}), so the values are too {'low' if correlation > 0 else 'high'}: "
+            "shuffle the documents of each query, or pass ties='expected'",
+            DataWarning,
+        )
 
 
 def predict_scores(model: Any, queries: Queries) -> Any:

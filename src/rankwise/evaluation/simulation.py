@@ -1,8 +1,8 @@
 """Online rankers on a simulated stream: time-averaged measure, mistakes and bounds.
 
 The experiment of the online perceptron for ranking: queries that a hidden unit vector ranks perfectly with a margin,
-two perceptrons, and online ListNet, whose step size is chosen on another stream. :func:`simulate` collects all numbers
-as one plain dict, and :func:`draw_simulation` draws that dict.
+two perceptrons, online ListNet, and Algorithm 2 as the paper prints it. The last two need a step size, which is chosen
+on another stream. :func:`simulate` collects all numbers as one plain dict, and :func:`draw_simulation` draws that dict.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rankwise.rankers.online.learner import OnlineLearner
 
 MEASURE = "nDCG@10"
+PRINTED = "Algorithm 2"  # margin 1 and the weights of equations (10), (11) and (24), with a tuned step
 GRID = tuple(4.0**power for power in range(-2, 6))
 _TUNING_ROUNDS = 2_000
 _POINTS = 160  # rounds at which the ledger is read, at equal steps of the logarithm
@@ -30,7 +31,7 @@ _POINTS = 160  # rounds at which the ledger is read, at equal steps of the logar
 def simulate(
     stream: Stream, measure: str = MEASURE, on_rounds: Callable[[int], object] = lambda rounds: None
 ) -> dict[str, Any]:
-    """Run the two perceptrons and online ListNet over one stream.
+    """Run the two perceptrons, online ListNet and Algorithm 2 of the paper over one stream.
 
     Parameters
     ----------
@@ -44,42 +45,54 @@ def simulate(
     Returns
     -------
     dict
-        Plain numbers, lists and texts: the ``stream``; how ListNet was tuned (``tuning``); the ``rounds`` at which the
-        account was read; for each of the ``rankers`` its ``mean`` measure (None before there is one), ``mistakes`` and
-        cumulative ``loss`` there, what bounds its loss (``bounds``), and the ``floor`` that the smallest of these puts
-        under the mean.
+        Plain numbers, lists and texts: the ``stream``; how the steps of ListNet (``tuning``) and of Algorithm 2
+        (``tuning_printed``) were tuned; the ``rounds`` at which the account was read; for each of the ``rankers`` its
+        ``mean`` measure (None before there is one), ``mistakes`` and cumulative ``loss`` there, what bounds its loss
+        (``bounds``), and the ``floor`` that the smallest of these puts under the mean.
 
     Examples
     --------
     >>> from rankwise.synthetic import separable_stream
     >>> found = simulate(separable_stream(50, documents=5, features=3))
     >>> list(found["rankers"])
-    ['SLAMPerceptron', 'MaxPairPerceptron', 'ListNet']
+    ['SLAMPerceptron', 'MaxPairPerceptron', 'ListNet', 'Algorithm 2']
     """
     from rankwise.rankers._base import registered
 
     kinds: Any = registered()
 
-    tuning = _tune(stream, measure, on_rounds)
+    def as_printed(eta: float) -> "OnlineLearner":
+        learner: OnlineLearner = kinds["SLAMPerceptron"](measure, **printed_options(measure), eta=eta)
+        return learner
+
+    tuning = _tune("ListNet", lambda eta: kinds["ListNet"](measure, eta=eta), stream, on_rounds)
+    tuning_printed = _tune(PRINTED, as_printed, stream, on_rounds)
     # equal steps of the logarithm, because early rounds show how fast a ranker learns
     at = reading_rounds(stream.n_queries)
-    rankers = (
-        kinds["SLAMPerceptron"](measure),
-        kinds["MaxPairPerceptron"](measure),
-        kinds["ListNet"](measure, eta=tuning["eta"]),
-    )
+    rankers = {
+        "SLAMPerceptron": kinds["SLAMPerceptron"](measure),
+        "MaxPairPerceptron": kinds["MaxPairPerceptron"](measure),
+        "ListNet": kinds["ListNet"](measure, eta=tuning["eta"]),
+        PRINTED: as_printed(tuning_printed["eta"]),
+    }
     return {
         "stream": asdict(stream),
         "measure": measure,
         "tuning": tuning,
+        "tuning_printed": tuning_printed,
         "rounds": at,
-        "rankers": {ranker.name: _account(ranker, stream, at, on_rounds) for ranker in rankers},
+        "rankers": {name: _account(ranker, stream, at, on_rounds) for name, ranker in rankers.items()},
     }
+
+
+def printed_options(measure: str) -> dict[str, Any]:
+    """The parameters of `SLAMPerceptron` that make it Algorithm 2 of the paper, apart from its step."""
+    return {"margin": 1.0, "weights": "ap_003" if measure.startswith("AP") else "ndcg_003"}
 
 
 def total_rounds(stream: Stream) -> int:
     """Number of rounds that :func:`simulate` takes, tuning included."""
-    return 3 * stream.n_queries + len(GRID) * _tuning_stream(stream).n_queries
+    return 4 * stream.n_queries + 2 * len(GRID) * _tuning_stream(stream).n_queries
 
 
 def reading_rounds(rounds: int) -> list[int]:
@@ -94,22 +107,20 @@ def _tuning_stream(stream: Stream) -> Stream:
     return replace(stream, n_queries=min(stream.n_queries, _TUNING_ROUNDS), seed=stream.seed + 1)
 
 
-def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
-    """The step size of ListNet with the best time-averaged measure on another stream."""
-    from rankwise.rankers._base import registered
-
-    kind: Any = registered()["ListNet"]
-
+def _tune(
+    name: str, make: "Callable[[float], OnlineLearner]", stream: Stream, on_rounds: Callable[[int], object]
+) -> dict[str, Any]:
+    """The step size with the best time-averaged measure on another stream."""
     own = _tuning_stream(stream)
     queries = own.queries()
     means = {}
     for eta in GRID:
-        means[eta] = kind(measure, eta=eta).fit(queries).ledger_.mean
+        means[eta] = make(eta).fit(queries).ledger_.mean
         on_rounds(len(queries))
     # tuning on another stream keeps the reported one unseen
     best = max(means, key=lambda eta: means[eta])
     grid = [{"eta": eta, "mean": mean} for eta, mean in means.items()]
-    return {"ranker": "ListNet", "seed": own.seed, "rounds": own.n_queries, "grid": grid, "eta": best}
+    return {"ranker": name, "seed": own.seed, "rounds": own.n_queries, "grid": grid, "eta": best}
 
 
 def _account(
@@ -161,7 +172,7 @@ def _bounds(ranker: "OnlineLearner", stream: Stream) -> "list[Bound]":
 
 
 # -------------------------------------------------------------------------------------------------- simulation figure
-_STYLES = ("-", "-", (0, (4, 1.2)))
+_STYLES = ("-", "-", (0, (4, 1.2)), (0, (6, 1, 1, 1)))
 _FLOOR = (0, (1, 1.4))
 
 
@@ -217,6 +228,7 @@ def _about(found: Mapping[str, Any]) -> str:
         *([f"noise {stream['noise']:g}"] if stream["noise"] else []),
         *([f"drift {stream['angle']:g}"] if stream["angle"] else []),
         f"seed {stream['seed']}",
-        f"step of ListNet {tuning['eta']:g} chosen on another stream",
+        f"steps of ListNet ({tuning['eta']:g}) and {PRINTED} ({found['tuning_printed']['eta']:g}) chosen on another "
+        "stream",
     ]
     return ", ".join(parts)

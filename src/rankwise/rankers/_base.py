@@ -206,6 +206,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
                 self.record_ = self.record_.with_validation(self, held)
             if outermost and self.learns:
                 inputs.warn_if_all_orders_are_alike(self.name, train)
+                inputs.warn_of_document_order(self, train)
             with nullcontext() if checkpoint is None else recorded_passes(self, checkpoint, train, held):
                 self._fit(train, held)
             self.record_ = self.record_.with_result(self)

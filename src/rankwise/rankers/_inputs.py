@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS, feature_order
 from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError, warn
 from rankwise.features.table import RawTable, as_table
 from rankwise.queries import checks
@@ -349,6 +350,33 @@ def warn_if_all_orders_are_alike(ranker: str, queries: Queries) -> None:
             "orders of its documents are equally good",
             NothingLearnedWarning,
         )
+
+
+def warn_of_document_order(ranker: Any, queries: Queries) -> None:
+    """Warn if equal labels get different weights by their place in the input, and that place predicts a feature.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The ranker; those with a loss of their own return it from ``_loss``.
+    queries : Queries
+        The training queries; data sets in parts are not looked at.
+    """
+    loss = ranker._loss() if hasattr(ranker, "_loss") else getattr(ranker, "loss", None)
+    if getattr(loss, "order_free", True) or getattr(loss, "noisy", False) or isinstance(queries, ChunkedQueries):
+        return
+    correlation, deviations = feature_order(queries, by_label=True)
+    strength = np.where(deviations >= DEVIATIONS, abs(correlation), 0.0)
+    if not strength.max(initial=0.0) >= PREDICTS:
+        return
+    column = int(np.argmax(strength))
+    names = queries.feature_names or [f"number {number}" for number in range(queries.n_features)]
+    symmetric = "symmetric=True" if hasattr(loss, "symmetric") else "weights that end in '_sym', the default"
+    warn(
+        f"{ranker.name} learns the order of the input: documents with equal labels get weights by their place in it, "
+        f"and that place predicts feature {names[column]!s:.40} (rank correlation {correlation[column]:+.2f}); shuffle "
+        f"the documents of each query, or use {symmetric}"
+    )
 
 
 def warn_of_shared_queries(ranker: str, seen: Seen, validation: Queries, n_jobs: int | None) -> None:

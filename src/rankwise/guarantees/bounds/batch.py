@@ -12,7 +12,7 @@ function                      bound                                    for
 :func:`rerm`                  L* + lambda W^2/2 + 2 (G R)^2/(lambda n) regularized, any lambda
 :func:`rerm_best`             L* + 2 G W R/sqrt(n)                     lambda = 2 G R/(W sqrt(n))
 :func:`rerm_in_ball`          L* + 2 G W R (8/n + sqrt(2/n))           the papers' lambda, corrected
-:func:`ogd_smooth`            L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n      smooth, nonnegative losses
+:func:`ogd_smooth`            L* + x + sqrt(x^2 + 2 x L*), x = H W^2/n smooth, nonnegative losses
 :func:`ogd_smooth_small_step` L* + 2 sqrt(2 H W^2 L*/n) + 8 H W^2/n    the same, as the paper has it
 ============================= ======================================== ===============================
 
@@ -279,7 +279,7 @@ def rerm_in_ball(*, G: float, W: float, radius: float, n: int, lambda_: float | 
 
 
 def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
-    r"""Gradient descent on smooth losses: E L(w) <= L* + sqrt(2 H W^2 L*/n) + 2 H W^2/n, the faster the smaller L*.
+    r"""Gradient descent on smooth losses: E L(w) <= L* + x + sqrt(x^2 + 2 x L*), x = H W^2/n.
 
     Parameters
     ----------
@@ -295,8 +295,9 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
     Notes
     -----
     A nonnegative H-smooth f has norm(grad f)^2 <= 2 H f, so the regret W^2/(2 eta) + (eta/2) sum norm(g_t)^2 is at most
-    W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step minimizes it; the
-    minimum is L* + x + sqrt(x^2 + 2 x L*) with x = H W^2/n, the term ``sharp``.
+    W^2/(2 eta) + eta H sum f_t(w_t): E L(w) (1 - eta H) <= L* + W^2/(2 eta n). This step minimizes the right side over
+    1 - eta H, and the minimum is the bound. It is at most L* + sqrt(2 x L*) + 2 x, the form of the paper's equation
+    (8), and decreases the faster the smaller L* is.
 
     Examples
     --------
@@ -305,13 +306,12 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
     """
     _refuse_smooth("ogd_smooth", L_star, H, W, n)
     eta, x = W / (H * W + math.sqrt((H * W) ** 2 + 2 * H * L_star * n)), H * W**2 / n
-    sharp = L_star + x + math.sqrt(x**2 + 2 * x * L_star)
     return _expected_bound(
         name="Smooth gradient descent",
         bounds="expected risk",
-        statement="L_star + sqrt(2 H W^2 L_star/n) + 2 H W^2/n, eta = W/(H W + sqrt(H^2 W^2 + 2 H L_star n))",
-        value=L_star + math.sqrt(2 * x * L_star) + 2 * x,
-        terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta, "sharp": sharp},
+        statement="L_star + x + sqrt(x^2 + 2 x L_star), x = H W^2/n, eta = W/(H W + sqrt(H^2 W^2 + 2 H L_star n))",
+        value=L_star + x + math.sqrt(x**2 + 2 * x * L_star),
+        terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta},
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
         source="equation (8) of the generalization bounds, with smaller constants",
     )

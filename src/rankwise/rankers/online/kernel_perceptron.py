@@ -170,10 +170,13 @@ class KernelPerceptron(OnlineLearner):
     def _config(self, queries: Queries | None) -> OnlineConfig:
         return self._resumed(self.eta)
 
+    def _loss(self) -> MaxPair | SLAM:
+        if self.update == "max_pair":
+            return MaxPair()
+        return SLAM.for_measure(self._measure(), self.weights, self.margin)
+
     def _resumed(self, eta: float) -> OnlineConfig:
-        measure = self._measure()
-        loss = MaxPair() if self.update == "max_pair" else SLAM.for_measure(measure, self.weights, self.margin)
-        return OnlineConfig(loss=loss, measure=measure, eta=eta)
+        return OnlineConfig(loss=self._loss(), measure=self._measure(), eta=eta)
 
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[Any, Ledger]:
         self.__dict__.pop("map_", None)

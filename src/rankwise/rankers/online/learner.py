@@ -169,6 +169,7 @@ class OnlineLearner(Ranker):
                     begin_record(self, block)
                     config = self._config(None)
                     self._warn_if_uneven(config, block)
+                    inputs.warn_of_document_order(self, block)
                     self._take(*self._begin(config, checks.as_random(self.random_state)), self.record_.seen)
                 queries = inputs.align(self, block)
                 config, first = self.ledger_.config, self.ledger_.tally.length

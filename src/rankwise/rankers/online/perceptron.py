@@ -108,7 +108,7 @@ class SLAMPerceptron(LinearOnlineLearner):
         super()._check_parameters()
         if self.eta == "theory" and self.margin == 0:
             raise self._wrong("eta", "a positive float for margin=0: the scale-free perceptron has no step to choose")
-        SLAM.for_measure(self._measure(), self.weights, self.margin)
+        self._loss()  # raises an error for a measure or weights that it does not have
 
     def _config(self, queries: Queries | None) -> OnlineConfig:
         if self.eta != "theory":
@@ -119,10 +119,13 @@ class SLAMPerceptron(LinearOnlineLearner):
             )
         return self._resumed(_quarter_step(self._resumed(1.0), queries))
 
+    def _loss(self) -> SLAM:
+        return SLAM.for_measure(self._measure(), self.weights, self.margin)
+
     def _resumed(self, eta: float) -> OnlineConfig:
-        measure = self._measure()
-        loss = SLAM.for_measure(measure, self.weights, self.margin)
-        return OnlineConfig(loss=loss, measure=measure, eta=eta, averaging=self.averaging, scale=self.scale)
+        return OnlineConfig(
+            loss=self._loss(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
