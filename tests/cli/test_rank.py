@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.cli import rank as rank_command
 from rankwise.io.tables.frames import to_frame, write_table
 from rankwise.io.trec import read_run
 
@@ -23,7 +22,7 @@ NAMELESS = rw.RidgeRanker().fit(LISTS._replace(feature_names=None))
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rank_command, "_ROWS", 20)  # several blocks
+    monkeypatch.setattr("rankwise.cli.reading.ROWS", 20)  # several blocks
     MODEL.save("m.rankwise")
     NAMELESS.save("plain.rankwise")
     rw.write_letor(LISTS, "lists.txt")

@@ -17,18 +17,15 @@ from typing import Any
 import typer
 
 from rankwise._version import __version__
-from rankwise.cli.options import name_options, option
+from rankwise.cli.options import name_options, new_app, option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
 
 _INTERRUPTED = 130  # what shells report after Ctrl-C
 
-app = typer.Typer(
-    name="rankwise",
-    help="Train rankers for the measure that you report: read judged queries, train, rank, measure, compare, certify.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+app = new_app(
+    "rankwise",
+    "Train rankers for the measure that you report: read judged queries, train, rank, measure, compare, certify.",
 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.options import argument, option
+from rankwise.cli.options import argument, new_app, option
 from rankwise.errors import DataError, RankwiseError
 from rankwise.io.sources import plain_number
 
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
     from rankwise.clicks.propensities import Propensities
     from rankwise.queries.queries import Queries
 
-app = typer.Typer(
-    name="clicks",
-    help="Click logs: bound the value of new rankers, learn from clicks, interleave.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = new_app("clicks", "Click logs: bound the value of new rankers, learn from clicks, interleave.")
 
 DocumentsOption = Annotated[
     Path, typer.Option("--documents", "-d", help="Candidates with features, query ids and document ids: CSV, LETOR ...")

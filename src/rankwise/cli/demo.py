@@ -54,7 +54,7 @@ def demo(
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"--out must be a folder, got the file {out}")
     data = make_lists(queries, random_state=seed)
-    demonstration = Demonstration(*_parts(data, seed), out, called)
+    demonstration = Demonstration(_parts(data, seed), out, called)
     if not as_json:
         print(f"{data}\nmade by rankwise.make_lists: 60% training, 20% validation, 20% test\n")
     with nullcontext() if as_json else in_lines():
@@ -84,12 +84,8 @@ class Demonstration:
 
     Attributes
     ----------
-    train : Queries
-        The training part.
-    validation : Queries
-        The validation part.
-    test : Queries
-        The test part.
+    parts : tuple of Queries
+        The training, validation and test part.
     folder : Path
         The folder.
     called : str
@@ -98,17 +94,10 @@ class Demonstration:
         Why there is no report; empty where there is one.
     """
 
-    train: "Queries"
-    validation: "Queries"
-    test: "Queries"
+    parts: tuple["Queries", "Queries", "Queries"]
     folder: Path
     called: str = "rankwise"
     lacking: str = ""  # why there is no report
-
-    @property
-    def parts(self) -> tuple["Queries", "Queries", "Queries"]:
-        """Training, validation and test part."""
-        return self.train, self.validation, self.test
 
     def candidates(self, found: "Comparison") -> list[str]:
         """The rankers of this package, which can be saved and ranked with."""
@@ -270,9 +259,9 @@ def rehearse(names: Sequence[str] = _RANKERS) -> None:
     """
     from rankwise._compare_rankers import compare
 
-    train, validation, test = _tiny()
-    found = compare({name: name for name in names}, [(train, validation, test)], _MEASURES, grids={}, n_jobs=1)
+    parts = _tiny()
+    found = compare({name: name for name in names}, [parts], _MEASURES, grids={}, n_jobs=1)
     with tempfile.TemporaryDirectory() as folder:
-        demonstration = Demonstration(train, validation, test, Path(folder))
+        demonstration = Demonstration(parts, Path(folder))
         demonstration.write(found)
         demonstration.certificate(found)

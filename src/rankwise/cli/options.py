@@ -5,6 +5,7 @@ applies this rule when a command is registered.
 """
 
 from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -12,9 +13,21 @@ import typer
 from typer.models import OptionInfo
 
 
+def new_app(name: str, help: str) -> typer.Typer:
+    """A command with commands of its own."""
+    names = {"help_option_names": ["-h", "--help"]}
+    return typer.Typer(
+        name=name, help=help, no_args_is_help=True, pretty_exceptions_enable=False, context_settings=names
+    )
+
+
 def option(default: Any, help: str | None, *names: str, **more: Any) -> Any:
     """Declare an option; ``names`` are its short name, and a long name that is not that of the parameter."""
     return typer.Option(default, *names, help=help, **more)
+
+
+value_option = partial(option, rich_help_panel="Values in the data")
+table_option = partial(option, rich_help_panel="Columns of a table (CSV, JSON lines, parquet, Arrow)")
 
 
 def argument(default: Any, help: str, **more: Any) -> Any:

@@ -8,7 +8,7 @@ writes the current block, so memory holds two blocks however large the file is.
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +27,11 @@ if TYPE_CHECKING:
     from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
-# Documents per block: some megabytes of features, enough to keep threads busy and few enough to stay in a cache.
-_ROWS = 1 << 14
 _SHOWN = 5  # names that fit into a message
 _IDS = re.compile(rb"(?:^|\s)(\d+):")
 
-OnRead = Callable[[int], object]
 
-
+@reading.share(reading.options, "reads", without=("missing", "unjudged", "grades", "judgments"))
 def rank(
     model: Annotated[Path, typer.Argument(help="A saved ranker, as rankwise train writes it.")],
     data: Annotated[
@@ -52,12 +49,8 @@ def rank(
     features: int | None = option(None, "Number of features of a text that leaves out zeros.", min=1),
     as_json: bool = option(False, "JSON: one line per document; with --out, a summary.", "--json"),
     missing: Missing | None = option(None, "NaN, NULL, empty cells (default: the ranker's own rule)."),
-    first_id: reading.FirstIdOption = "auto",
-    qid: reading.QidOption = None,
-    label: reading.LabelOption = None,
-    docid: reading.DocidOption = None,
-    ignore: reading.IgnoreOption = None,
-    columns: reading.ColumnsOption = None,
+    *,
+    reads: dict[str, Any],
 ) -> None:
     """Rank the documents of queries with a saved ranker: query, document, rank, score.
 
@@ -85,10 +78,10 @@ def rank(
         model,
         data,
         missing=missing or ranker.missing,
-        zero_based=reading.zero_based(first_id),
+        zero_based=reads["zero_based"],
         features=features,
         unsorted=unsorted,
-        columns=reading.of_columns(qid, label, docid, ignore, None, columns),
+        columns={name: value for name, value in reads.items() if name in reading.OF_TABLES},
     )
     size = None  # a pipe has no size: the bar then shows the elapsed time
     if not reading.is_parts(data):
@@ -100,9 +93,9 @@ def rank(
         opened_parts = Parts(data)
         size = opened_parts.n_documents * opened_parts.n_features * opened_parts.dtype.itemsize
     n_queries = n_documents = 0
-    with progress("ranking", size, enabled=out is not None) as bar, open_output(out, form, tag, top) as target:
+    with progress("ranking", size, enabled=out is not None) as bar, open_output(out, form, tag, top) as write:
         for block in rank_blocks(task, bar.advance):
-            target.write(block)
+            write(block)
             n_queries += len(block.queries)
             n_documents += block.queries.n_documents
     if out is None:
@@ -152,7 +145,7 @@ class RankingTask:
         return self.ranker._names()
 
 
-def rank_blocks(task: RankingTask, on_read: OnRead) -> Iterator[Ranked]:
+def rank_blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator[Ranked]:
     """Yield blocks of whole queries with the scores of their documents."""
     before = 0
     for queries in _one_ahead(_blocks(task, on_read)):
@@ -170,13 +163,14 @@ def _one_ahead(blocks: Iterator["Queries"]) -> Iterator["Queries"]:
             yield block
 
 
-def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
+def _blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
     from rankwise.features.judged import apply_builder
     from rankwise.features.table import CsvTable
     from rankwise.io.sources import open_text
     from rankwise.io.tables.csv import CsvText
     from rankwise.io.tables.rows import is_arrow
+    from rankwise.queries.stored import load_queries
 
     data = task.data
     if reading.is_parts(data):
@@ -189,7 +183,7 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
     elif is_arrow(str(data)):
         yield from _table(task, data, on_read)
     elif reading.is_saved(data):
-        yield from read_stored_blocks(data, on_read)
+        yield from reading.iter_blocks(load_queries(data), data, on_read)
     else:
         with open_text(data, on_read) as source:
             if not source.is_table:
@@ -201,30 +195,19 @@ def _blocks(task: RankingTask, on_read: OnRead) -> Iterator["Queries"]:
                 yield from _table(task, source, on_read)
 
 
-def read_stored_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
-    """Read the blocks of a .rankwise file, which is mapped into memory."""
-    from rankwise._kernels.parallel import query_chunks
-    from rankwise.queries.stored import load_queries
-
-    queries, size = load_queries(data), os.path.getsize(data)
-    for first, last in query_chunks(queries.start, _ROWS):
-        yield queries[first:last]
-        on_read(size * (last - first) // len(queries))
-
-
-def read_part_blocks(data: Path, on_read: OnRead) -> Iterator["Queries"]:
+def read_part_blocks(data: Path, on_read: reading.OnRead) -> Iterator["Queries"]:
     """Read the blocks of a data set in parts."""
     from rankwise._kernels.parallel import query_chunks
     from rankwise.queries.parts.parts import Parts
 
     parts = Parts(data)
-    for first, last in query_chunks(parts.start, _ROWS):
+    for first, last in query_chunks(parts.start, reading.ROWS):
         block = parts.block(first, last)
         yield block
         on_read(block.X.nbytes)
 
 
-def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> Iterator["Queries"]:
+def _table(task: RankingTask, source: "Path | ByteStream", on_read: reading.OnRead) -> Iterator["Queries"]:
     """Read the columns that the ranker knows by name, or else every column without another role."""
     from rankwise.io.tables.frames import iter_table
     from rankwise.io.tables.rows import Roles
@@ -232,7 +215,7 @@ def _table(task: RankingTask, source: "Path | ByteStream", on_read: OnRead) -> I
     columns: dict[str, Any] = {role: task.columns[role] for role in ("qid", "label", "docid") if role in task.columns}
     columns["ignore"] = () if task.names else task.columns.get("ignore", ())
     roles = Roles(**columns, features=task.names, judged=False, learned_by=f"{task.ranker.name} ({task.model})")
-    rows = None if task.unsorted else _ROWS
+    rows = None if task.unsorted else reading.ROWS
     try:
         yield from iter_table(source, roles, rows=rows, missing=task.missing, on_read=on_read)
     except DataError as error:
@@ -251,7 +234,7 @@ def _text(task: RankingTask, source: "ByteStream") -> Iterator["Queries"]:
         yield read_letor(source, **how)
         return
     try:
-        yield from iter_letor(source, rows=_ROWS, **how)
+        yield from iter_letor(source, rows=reading.ROWS, **how)
     except FileFormatError as error:
         raise FileFormatError(str(error).replace("read_letor takes", "--unsorted takes")) from error
 

@@ -10,9 +10,8 @@ import gzip
 import io
 import json
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -89,24 +88,18 @@ def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
     return form
 
 
-class Order(NamedTuple):
-    """Documents in ranked order, query after query."""
+def rank_documents(block: Ranked, top: int | None) -> tuple[list[Any], list[Any], list[int], list[float]]:
+    """The documents of a block in ranked order, as the columns of the output.
 
-    qid: list[Any]
-    docid: list[Any]
-    rank: list[int]
-    score: list[float]
-
-
-def rank_documents(block: Ranked, top: int | None) -> Order:
-    """The documents of a block in ranked order; documents without ids are named by their row in the input."""
+    Documents without ids are named by their row in the input.
+    """
     queries, scores, _ = block
     rows, query, place = order_rows(block, top)
     names = queries.names()
     docid: list[Any] = (
         numbers_of(block, False)[rows].tolist() if queries.docid is None else _decode(queries.docid[rows])
     )
-    return Order([names[number] for number in query.tolist()], docid, (place + 1).tolist(), scores[rows].tolist())
+    return [names[number] for number in query.tolist()], docid, (place + 1).tolist(), scores[rows].tolist()
 
 
 def _decode(texts: "StringColumn") -> list[str]:
@@ -118,77 +111,47 @@ def _decode(texts: "StringColumn") -> list[str]:
     return [whole[first:last] for first, last in pairwise(texts.offset.tolist())]
 
 
-class Output(ABC):
-    """A writer of blocks.
-
-    Parameters
-    ----------
-    file : file object
-        The text file.
-    top : int or None
-        Only so many documents per query.
-    """
-
-    def __init__(self, file: IO[str], top: int | None) -> None:
-        self.file = file
-        self.top = top
-
-    @abstractmethod
-    def write(self, block: Ranked) -> None:
-        """Write the documents of a block."""
+Writer = Callable[[Ranked], object]
 
 
-class _Delimited(Output):
-    """CSV or TSV, with a header before the first block."""
+def _write_delimited(file: IO[str], top: int | None, mark: str) -> Writer:
+    """CSV or TSV, with a header before the first block; by the csv module only where an id needs quotes."""
+    writer = csv.writer(file, delimiter=mark, lineterminator="\n")
+    header = iter([COLUMNS])
 
-    def __init__(self, file: IO[str], top: int | None, delimiter: str) -> None:
-        super().__init__(file, top)
-        self._writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        self._delimiter = delimiter
-        self._begun = False
-
-    def write(self, block: Ranked) -> None:
-        """Write by the csv module only where an id needs quotes."""
-        if not self._begun:  # nothing is printed where nothing can be read
-            self._writer.writerow(COLUMNS)
-            self._begun = True
-        mark = self._delimiter
+    def write(block: Ranked) -> None:
+        writer.writerows(header)  # nothing is printed where nothing can be read
         if _holds(block, mark, '"', "\n", "\r"):
-            self._writer.writerows(zip(*rank_documents(block, self.top), strict=True))
+            writer.writerows(zip(*rank_documents(block, top), strict=True))
         else:  # the same text, without Python objects for every document
-            self.file.write(lines(block, self.top, (mark, mark, mark, "\n")))
+            file.write(lines(block, top, (mark, mark, mark, "\n")))
+
+    return write
 
 
-class _Scores(Output):
-    """One score per line, in the order of the input."""
-
-    def write(self, block: Ranked) -> None:
-        self.file.write(score_lines(block.scores))
-
-
-class _JsonLines(Output):
+def _write_objects(file: IO[str], top: int | None) -> Writer:
     """One JSON object per document."""
 
-    def write(self, block: Ranked) -> None:
-        rows = zip(*rank_documents(block, self.top), strict=True)
-        self.file.write("".join([json.dumps(dict(zip(COLUMNS, row, strict=True))) + "\n" for row in rows]))
+    def write(block: Ranked) -> None:
+        rows = zip(*rank_documents(block, top), strict=True)
+        file.write("".join([json.dumps(dict(zip(COLUMNS, row, strict=True))) + "\n" for row in rows]))
+
+    return write
 
 
-class _Trec(Output):
-    """A TREC run."""
+def _write_trec(file: IO[str], top: int | None, tag: str) -> Writer:
+    """A TREC run, whose tag and ids may hold no blanks."""
+    behind = (" Q0 ", " ", " ", f" {_word(tag, 'tag')}\n")
 
-    def __init__(self, file: IO[str], top: int | None, tag: str) -> None:
-        super().__init__(file, top)
-        self._tag = _word(tag, "tag")
-
-    def write(self, block: Ranked) -> None:
-        """Check the ids, which may hold no blanks, and write."""
+    def write(block: Ranked) -> None:
         if not _are_words(block):
             for name in block.queries.names():
                 _word(name, "query id")
             for one in block.queries.docid or ():
                 _word(one, "document id")
-        self.file.write(lines(block, self.top, (" Q0 ", " ", " ", f" {self._tag}\n"), by_place=True))
+        file.write(lines(block, top, behind, by_place=True))
+
+    return write
 
 
 def _holds(block: Ranked, *letters: str) -> bool:
@@ -211,33 +174,29 @@ def _all_ids(block: Ranked) -> bytes:
     return names if docid is None else names + docid.data.tobytes()
 
 
-class _Parquet:
+@contextmanager
+def _open_parquet(path: Path, top: int | None) -> Iterator[Writer]:
     """One row group per block; ids are texts, since each block could otherwise infer another type."""
+    from rankwise._extras import require
 
-    def __init__(self, path: Path, top: int | None) -> None:
-        from rankwise._extras import require
+    arrow = require("pyarrow")
+    kinds = (arrow.string(), arrow.string(), arrow.int64(), arrow.float64())
+    schema = arrow.schema(list(zip(COLUMNS, kinds, strict=True)))
 
-        self._arrow = require("pyarrow")
-        kinds = (self._arrow.string(), self._arrow.string(), self._arrow.int64(), self._arrow.float64())
-        self._schema = self._arrow.schema(list(zip(COLUMNS, kinds, strict=True)))
-        self._writer = require("pyarrow.parquet").ParquetWriter(path, self._schema)
-        self._top = top
-
-    def write(self, block: Ranked) -> None:
-        order = rank_documents(block, self._top)
-        columns = [list(map(str, order.qid)), list(map(str, order.docid)), order.rank, order.score]
+    def write(block: Ranked) -> None:
+        qid, docid, rank, score = rank_documents(block, top)
         try:
-            table = self._arrow.table(columns, schema=self._schema)
+            table = arrow.table([list(map(str, qid)), list(map(str, docid)), rank, score], schema=schema)
         except UnicodeEncodeError as error:
             raise DataError(f"ids in a parquet file must be UTF-8, got {error.object!r:.60}") from error
-        self._writer.write_table(table)
+        writer.write_table(table)
 
-    def close(self) -> None:
-        self._writer.close()
+    with closing(require("pyarrow.parquet").ParquetWriter(path, schema)) as writer:
+        yield write
 
 
 @contextmanager
-def open_output(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[Any]:
+def open_output(out: Path | None, form: Form, tag: str, top: int | None) -> Iterator[Writer]:
     """Context manager: open the writer, on standard output or on a file that is renamed at the end.
 
     Parameters
@@ -253,42 +212,37 @@ def open_output(out: Path | None, form: Form, tag: str, top: int | None) -> Iter
 
     Yields
     ------
-    Output
-        The writer.
+    callable
+        Writes a block.
     """
     from rankwise._atomic_write import writing
 
     if out is None:
         text = io.TextIOWrapper(sys.stdout.buffer, "utf-8", "surrogateescape", newline="", write_through=True)
         try:
-            yield _output(text, form, tag, top)
+            yield _write_text(text, form, tag, top)
             text.flush()
         finally:
             text.detach()  # standard output itself stays open
         return
     with writing(out) as part:  # readers raise errors of their own: any OSError left is about this file
         if form == "parquet":
-            table = _Parquet(part, top)
-            try:
-                yield table
-            finally:
-                table.close()
+            with _open_parquet(part, top) as write:
+                yield write
             return
         with part.open("wb") as raw:
             packed: Any = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if out.name.endswith(".gz") else raw
             with io.TextIOWrapper(packed, "utf-8", "surrogateescape", newline="") as text:
-                yield _output(text, form, tag, top)
+                yield _write_text(text, form, tag, top)
 
 
-def _output(file: IO[str], form: Form, tag: str, top: int | None) -> Output:
+def _write_text(file: IO[str], form: Form, tag: str, top: int | None) -> Writer:
     """The writer of a text format."""
     if form == "trec":
-        return _Trec(file, top, tag)
-    if form == "scores":
-        return _Scores(file, top)
-    if form == "jsonl":
-        return _JsonLines(file, top)
-    return _Delimited(file, top, "\t" if form == "tsv" else ",")
+        return _write_trec(file, top, tag)
+    if form == "scores":  # in the order of the input
+        return lambda block: file.write(score_lines(block.scores))
+    return _write_objects(file, top) if form == "jsonl" else _write_delimited(file, top, "\t" if form == "tsv" else ",")
 
 
 def _word(value: Any, what: str) -> str:
@@ -302,22 +256,14 @@ def _word(value: Any, what: str) -> str:
 # --------------------------------------------------------------------------------------------------------- lines
 
 
-class Placed(NamedTuple):
-    """Documents in ranked order, query after query."""
-
-    rows: Places
-    query: Places
-    place: Places
-
-
-def order_rows(block: Ranked, top: int | None) -> Placed:
-    """The documents of a block in ranked order; equal scores keep the order of the input."""
+def order_rows(block: Ranked, top: int | None) -> tuple[Places, Places, Places]:
+    """Rows, queries and positions of documents in ranked order; equal scores keep the order of the input."""
     queries, scores, _ = block
     owner = queries.query_of_row
     rows = np.lexsort((-scores, owner))  # stable
     place = np.arange(len(rows)) - np.repeat(queries.start[:-1], queries.sizes)
-    found = Placed(rows, owner[rows], place)
-    return found if top is None else Placed(*(part[place < top] for part in found))
+    chosen = slice(None) if top is None else place < top
+    return rows[chosen], owner[rows][chosen], place[chosen]
 
 
 def numbers_of(block: Ranked, by_place: bool) -> Places:

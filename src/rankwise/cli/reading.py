@@ -12,7 +12,7 @@ any file for a saved ranker: one that has a builder takes tables as they are, by
 
 import csv
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -23,6 +23,7 @@ import typer
 
 from rankwise.cli import wording
 from rankwise.cli.columns import is_called_id, read_columns_file
+from rankwise.cli.options import table_option, value_option
 from rankwise.errors import DataError, RankwiseError, warn
 from rankwise.io.sources import plain_number
 from rankwise.measures._base import Empty, Ties
@@ -35,11 +36,14 @@ if TYPE_CHECKING:
     from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
-_TABLES = "Columns of a table (CSV, JSON lines, parquet, Arrow)"
-_VALUES = "Values in the data"
 OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features", "kinds", "columns")
 _NAME_COLUMNS = {"columns": "--columns", "qid": "--qid", "label": "--label", "docid": "--docid", "ignore": "--ignore"}
 _NAME_COLUMNS |= {"grades": "--labels"}
+
+# Documents per block: some megabytes of features, enough to keep threads busy and few enough to stay in a cache. The
+# live line and Ctrl-C are served after each, and a slow pipe is not waited for too long.
+ROWS = 1 << 14
+OnRead = Callable[[int], object]
 
 Unjudged = Literal["error", "drop", "zero"]
 FirstId = Literal["auto", "0", "1"]
@@ -49,54 +53,6 @@ JudgedArgument = Annotated[
     typer.Argument(
         help="Judged queries: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, .rankwise, a "
         "folder of parts."
-    ),
-]
-MissingOption = Annotated[
-    Missing,
-    typer.Option(
-        help="NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (for HybridRanker).",
-        rich_help_panel=_VALUES,
-    ),
-]
-UnjudgedOption = Annotated[
-    Unjudged,
-    typer.Option(help="Negative or empty labels: an error, drop the document, or label 0.", rich_help_panel=_VALUES),
-]
-FirstIdOption = Annotated[
-    FirstId,
-    typer.Option(
-        "--first-id",
-        help="First feature id of a LETOR text; auto means 0 if an id 0 occurs, else 1.",
-        rich_help_panel=_VALUES,
-    ),
-]
-QidOption = Annotated[
-    str | None,
-    typer.Option("--qid", help="Column of query ids (default: the model's, or qid).", rich_help_panel=_TABLES),
-]
-LabelOption = Annotated[
-    str | None,
-    typer.Option("--label", help="Column of labels (default: the model's, or label).", rich_help_panel=_TABLES),
-]
-DocidOption = Annotated[str | None, typer.Option("--docid", help="Column of document ids.", rich_help_panel=_TABLES)]
-IgnoreOption = Annotated[
-    list[str] | None,
-    typer.Option("--ignore", help="Columns that are not features: a,b; may be repeated.", rich_help_panel=_TABLES),
-]
-GradesOption = Annotated[
-    str | None,
-    typer.Option("--labels", help="Grades of words in the label column: bad=0,good=1.", rich_help_panel=_TABLES),
-]
-ColumnsOption = Annotated[
-    Path | None,
-    typer.Option("--columns", help="A file with all of these, as inspect writes it.", rich_help_panel=_TABLES),
-]
-JudgmentsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--judgments",
-        help="Judgments (qrels) of the documents in a JSON log of features, as Elasticsearch LTR writes it.",
-        rich_help_panel=_VALUES,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -122,9 +78,13 @@ EmptyOption = Annotated[
 RelOption = Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")]
 
 
-def share(options: Callable[..., Any], name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def share(
+    options: Callable[..., Any], name: str, without: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a decorator that adds the parameters of ``options`` to a command, which receives its result as ``name``."""
-    shared = signature(options).parameters
+    every = signature(options).parameters
+    shared = {one: parameter for one, parameter in every.items() if one not in without}
+    left = {one: every[one].default.default for one in without}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = [one for one in signature(command).parameters.values() if one.name != name]
@@ -133,7 +93,7 @@ def share(options: Callable[..., Any], name: str) -> Callable[[Callable[..., Non
 
         @wraps(command)
         def run(**values: Any) -> None:
-            result = options(**{one: values.pop(one) for one in shared})
+            result = options(**left, **{one: values.pop(one) for one in shared})
             command(**values, **{name: result})
 
         # typer reads the signature and the annotations to find the options
@@ -145,53 +105,45 @@ def share(options: Callable[..., Any], name: str) -> Callable[[Callable[..., Non
 
 
 def options(
-    missing: MissingOption = "error",
-    unjudged: UnjudgedOption = "error",
-    first_id: FirstIdOption = "auto",
-    qid: QidOption = None,
-    label: LabelOption = None,
-    docid: DocidOption = None,
-    ignore: IgnoreOption = None,
-    grades: GradesOption = None,
-    columns: ColumnsOption = None,
-    judgments: JudgmentsOption = None,
+    missing: Missing = value_option(
+        "error", "NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (for HybridRanker)."
+    ),
+    unjudged: Unjudged = value_option("error", "Negative or empty labels: an error, drop the document, or label 0."),
+    first_id: FirstId = value_option(
+        "auto", "First feature id of a LETOR text; auto means 0 if an id 0 occurs, else 1."
+    ),
+    qid: str | None = table_option(None, "Column of query ids (default: the model's, or qid)."),
+    label: str | None = table_option(None, "Column of labels (default: the model's, or label)."),
+    docid: str | None = table_option(None, "Column of document ids."),
+    ignore: list[str] | None = table_option(None, "Columns that are not features: a,b; may be repeated."),
+    grades: str | None = table_option(None, "Grades of words in the label column: bad=0,good=1.", "--labels"),
+    columns: Path | None = table_option(None, "A file with all of these, as inspect writes it."),
+    judgments: Path | None = value_option(
+        None, "Judgments (qrels) of the documents in a JSON log of features, as Elasticsearch LTR writes it."
+    ),
 ) -> dict[str, Any]:
-    """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given."""
-    found: dict[str, Any] = {"missing": missing, "unjudged": unjudged, "zero_based": zero_based(first_id)}
-    if judgments is not None:
-        found["judgments"] = judgments
-    return found | of_columns(qid, label, docid, ignore, None if grades is None else as_grades(grades), columns)
+    """Turn these options into keyword arguments of :func:`read_queries`; options of tables only where given.
+
+    Options take precedence over the file of ``--columns``; an empty label is none.
+    """
+    found = {} if columns is None else read_columns_file(columns)
+    if label is not None:
+        found["label"] = label or None
+    given: dict[str, Any] = {"qid": qid, "docid": docid, "ignore": [*found.get("ignore", ()), *as_names(ignore or [])]}
+    given |= {"grades": None if grades is None else as_grades(grades), "columns": columns, "judgments": judgments}
+    found |= {name: value for name, value in given.items() if value}
+    return {
+        "missing": missing, "unjudged": unjudged, "zero_based": "auto" if first_id == "auto" else first_id == "0",
+    } | found  # fmt: skip
 
 
 with_options = share(options, "reads")
-
-
-def of_columns(
-    qid: str | None,
-    label: str | None,
-    docid: str | None,
-    ignore: list[str] | None,
-    grades: dict[str, float] | None,
-    columns: Path | None,
-) -> dict[str, Any]:
-    """What the user says about columns: the options, before the file of ``--columns``; an empty label is none."""
-    found = {} if columns is None else read_columns_file(columns)
-    given: dict[str, Any] = {"qid": qid, "docid": docid, "ignore": [*found.get("ignore", ()), *as_names(ignore or [])]}
-    given |= {"grades": grades, "columns": columns}
-    if label is not None:
-        found["label"] = label or None
-    return found | {name: value for name, value in given.items() if value}
 
 
 def with_defaults(reads: dict[str, Any], kinds: bool = False) -> dict[str, Any]:
     """The same with the default names of columns; kinds, which no reader of plain numbers takes, if asked."""
     taken = {name: value for name, value in reads.items() if name != "columns" and (kinds or name != "kinds")}
     return {"qid": "qid", "label": "label", **taken}
-
-
-def zero_based(first_id: FirstId) -> Any:
-    """Turn ``--first-id`` into the argument ``zero_based`` of the readers."""
-    return "auto" if first_id == "auto" else first_id == "0"
 
 
 def for_rankers(reads: dict[str, Any], rankers: Iterable[Any]) -> dict[str, Any]:
@@ -286,6 +238,16 @@ def read_queries_or_parts(path: Path, reads: dict[str, Any]) -> "Queries | Parts
 
     opened: Queries | Parts = load(path) if is_parts(path) else read_queries(path, reads)
     return opened
+
+
+def iter_blocks(queries: "Queries", data: Path, on_read: OnRead) -> Iterator["Queries"]:
+    """Yield the queries of a file that was opened as a whole in blocks, and count its bytes with them."""
+    from rankwise._kernels.parallel import query_chunks
+
+    size = os.path.getsize(data)
+    for first, last in query_chunks(queries.start, ROWS):
+        yield queries[first:last]
+        on_read(size * (last - first) // len(queries))
 
 
 def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:

@@ -70,51 +70,21 @@ def serve(
     files = {(name if name and len(models or ()) == 1 else path.stem): path for path in models or ()}
     if len(files) < len(models or ()):
         raise RankwiseError("the model files must have different names, since each is served under its file name")
-    _run(
-        files,
-        Path("rankwise.db") if state is None and not demo else state,
-        host,
-        port,
-        None if tokens is None else Tokens(tokens),
-        {"window": window, "retention": retention * 86_400, "floor": floor, "accept_loss": accept_loss},
-        training,
-        http,
-        access_log,
-        demo,
-        seconds,
-        as_json,
-    )
-
-
-def _run(
-    files: dict[str, Path],
-    state: Path | None,
-    host: str,
-    port: int,
-    tokens: Any,
-    options: dict[str, Any],
-    training: Path | None,
-    http: str,
-    access_log: bool,
-    demo: bool,
-    seconds: float | None,
-    as_json: bool,
-) -> None:
-    """Open the state and serve until told to stop."""
+    callers = None if tokens is None else Tokens(tokens)
     from rankwise.serve.app import make_app
-    from rankwise.serve.server import log_in_json, make_server, serve
+    from rankwise.serve.server import log_in_json, make_server, run_server
     from rankwise.serve.service import Service
 
     log_in_json()
     with tempfile.TemporaryDirectory(prefix="rankwise-demo-") as folder:
         if demo:
             files = demo_models(Path(folder)) | files
-            state = Path(folder) / "state.db" if state is None else state
-        assert state is not None
+        state = state or (Path(folder) / "state.db" if demo else Path("rankwise.db"))
         if not files and not state.exists():
             raise RankwiseError("nothing to serve: give a model file, a state with models, or --demo")
-        service = Service(state, dict(files), **options)
-        app = make_app(service, tokens, access_log=access_log)
+        limits: dict[str, Any] = {"window": window, "retention": retention * 86_400, "floor": floor}
+        service = Service(state, dict(files), accept_loss=accept_loss, **limits)
+        app = make_app(service, callers, access_log=access_log)
         if training is not None:
             _declare(service, training)
         crowds: list[Crowd] = []
@@ -135,7 +105,7 @@ def _run(
         async def run() -> None:
             if seconds is not None:
                 asyncio.get_running_loop().call_later(seconds, setattr, server, "should_exit", True)
-            await serve(server, app, announce)
+            await run_server(server, app, announce)
 
         try:
             asyncio.run(run())

@@ -142,15 +142,12 @@ def train(
         batch.set_params(scale="standard")
     target = _target(out, None)
     announce_kernels(batch.name, "evaluate")
-    if in_parts:
-        how = {"executor": executor or "threads", "workers": workers, "memory_limit": memory_limit}
-        sets: tuple[Any, Any, Any] = sets_of(data, validation, share, seed, reads, how)
-        if batch.runs_on_parts:  # otherwise fit says why not
-            print(f"rankwise: {sets[0].estimate(batch)}", file=sys.stderr)
-        if verbose:
-            _print_passes()
-    else:
-        sets = parts_of_file(data, validation, share, seed, reads)
+    how = {"executor": executor or "threads", "workers": workers, "memory_limit": memory_limit}
+    sets = divide(data, validation, share, seed, reads, how if in_parts else None)
+    if in_parts and batch.runs_on_parts:  # otherwise fit says why not
+        print(f"rankwise: {sets[0].estimate(batch)}", file=sys.stderr)
+    if verbose:
+        _print_passes()
     run = BatchRun(batch, *sets, target, in_parts, None if checkpoint is None else Path(checkpoint))
     for leak in run.leaks:
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
@@ -379,26 +376,6 @@ def _describe_certificate(results: dict[str, Any], target: Path) -> str:
     )
 
 
-def parts_of_file(
-    data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any]
-) -> tuple["Queries", "Queries | None", "Queries | None"]:
-    """Return (train, validation, test): a second file for model selection, or a share held out for a test."""
-    from rankwise.features.table import RawTable
-    from rankwise.queries.folds import split
-
-    queries = reading.read_or_open(data, reads)
-    if isinstance(queries, RawTable):
-        return reading.build_parts(data, queries, validation, share, seed, reads)
-    queries.labels()
-    if validation is not None:
-        return queries, reading.read_queries(validation, reads), None
-    if share == 0:
-        return queries, None, None
-    reading.refuse_too_few(data, len(queries))
-    train, test = split(queries, (1 - share, share), random_state=seed)
-    return train, None, test
-
-
 def _print_passes() -> None:
     """Print the log of passes on standard error."""
     handler = logging.StreamHandler(sys.stderr)
@@ -408,20 +385,32 @@ def _print_passes() -> None:
     logger.setLevel(logging.INFO)
 
 
-def sets_of(
-    data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any], how: dict[str, Any]
+def divide(
+    data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any], how: dict[str, Any] | None
 ) -> tuple[Any, Any, Any]:
-    """Return (train, validation, test): a second data set for model selection, or a share held out for a test."""
+    """Return (train, validation, test): a second data set for model selection, or a share held out for a test.
+
+    ``how`` says how to make passes over a data set in parts; None is a file.
+    """
+    from rankwise.features.table import RawTable
     from rankwise.queries.folds import split
     from rankwise.queries.parts.parts import Parts
 
-    parts = Parts(data, **how)
-    if not parts.has_labels:
-        raise RankwiseError(f"{data} has no labels, which training requires")
+    queries: Any
+    if how is None:
+        queries = reading.read_or_open(data, reads)
+        if isinstance(queries, RawTable):
+            return reading.build_parts(data, queries, validation, share, seed, reads)
+        queries.labels()
+    else:
+        queries = Parts(data, **how)
+        if not queries.has_labels:
+            raise RankwiseError(f"{data} has no labels, which training requires")
     if validation is not None:
-        second = Parts(validation, **how) if reading.is_parts(validation) else reading.read_queries(validation, reads)
-        return parts, second, None
+        is_parts = how is not None and reading.is_parts(validation)
+        return queries, Parts(validation, **how or {}) if is_parts else reading.read_queries(validation, reads), None
     if share == 0:
-        return parts, None, None
-    train, test = split(parts, (1 - share, share), random_state=seed)
+        return queries, None, None
+    reading.refuse_too_few(data, len(queries))
+    train, test = split(queries, (1 - share, share), random_state=seed)
     return train, None, test

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from rankwise.queries.queries import Queries
     from rankwise.rankers.online.learner import OnlineLearner
 
-# Documents per block: the live line and Ctrl-C are served after each, and a slow pipe is not waited for too long.
-_ROWS = 1 << 14
-
-OnRead = Callable[[int], object]
-
 
 def train_online(
     data: Path,
@@ -102,7 +97,7 @@ def load_run(path: Path, given: list[str]) -> "OnlineLearner":
 
 
 def blocks(
-    data: Path, epochs: int, skip: int, n_features: int | None, reads: dict[str, Any], on_read: OnRead
+    data: Path, epochs: int, skip: int, n_features: int | None, reads: dict[str, Any], on_read: reading.OnRead
 ) -> Iterator["Queries"]:
     """Yield the queries of a source in blocks, ``epochs`` times, without the first ``skip`` queries."""
     left = skip
@@ -113,22 +108,17 @@ def blocks(
             left = max(0, left - len(block))
 
 
-def _once(data: Path, n_features: int | None, reads: dict[str, Any], on_read: OnRead) -> Iterator["Queries"]:
+def _once(data: Path, n_features: int | None, reads: dict[str, Any], on_read: reading.OnRead) -> Iterator["Queries"]:
     """Yield the blocks of one pass; a LETOR text is read as it comes, other files are opened as a whole."""
-    from rankwise._kernels.parallel import query_chunks
     from rankwise.io.any_file import kind_of
     from rankwise.io.letor.stream import iter_letor
 
     reading.refuse_folders(data)
     if kind_of(data) == "text":
         how = reading.of_letor(data, reads)
-        yield from iter_letor(data, rows=_ROWS, n_features=n_features, returning="new", on_read=on_read, **how)
+        yield from iter_letor(data, rows=reading.ROWS, n_features=n_features, returning="new", on_read=on_read, **how)
         return
-    queries = reading.read_queries(data, reads)
-    size = os.path.getsize(data)
-    for first, last in query_chunks(queries.start, _ROWS):
-        yield queries[first:last]
-        on_read(size * (last - first) // len(queries))
+    yield from reading.iter_blocks(reading.read_queries(data, reads), data, on_read)
 
 
 class OnlineRun:
@@ -160,7 +150,7 @@ class OnlineRun:
         """Rounds of the ranker, those of a resumed run included."""
         return self.model.ledger_.rounds if hasattr(self.model, "ledger_") else 0
 
-    def learn_from(self, source: Callable[[OnRead], Iterator["Queries"]], size: int) -> None:
+    def learn_from(self, source: Callable[[reading.OnRead], Iterator["Queries"]], size: int) -> None:
         """Learn from all blocks with a live line; ``size`` is the number of bytes to read, 0 if it is unknown."""
         with _LiveLine(size) as line:
             for block in source(line.read):

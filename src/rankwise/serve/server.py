@@ -200,7 +200,7 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
     return uvicorn.Server(config)
 
 
-async def serve(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
+async def run_server(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
     """Run a server in the main thread until it is fields to stop; SIGHUP reads the tokens again."""
     listening = _listen(server.config.host, server.config.port)
     # uvicorn sends itself SIGTERM again after its clean end, which would keep the caller from ending cleanly, too
