@@ -59,6 +59,7 @@ RANKERS = {
     "smoothrank, dcg": lambda: rw.SmoothRank("DCG@5", steps=3, folds=2, alpha=0.1, sigmas=(2.0,)),
     "ranksvm": lambda: rw.RankSVM(alpha=(0.1, 0.01), folds=2, max_calls=20),
     "ranksvm, sums": lambda: rw.RankSVM(per_pair=False, folds=2, max_calls=4),
+    "ball": lambda: rw.LossRanker(rw.losses.ListMLE(), max_norm=(0.3, 1.0), folds=2, max_calls=10),
     "squared pairs": lambda: rw.LossRanker(rw.losses.PairHinge(squared=True), alpha=0.1),
     "l1": lambda: rw.LossRanker(rw.losses.PairLogistic(), alpha=0.05, penalty="l1", max_calls=15),
     "slam": lambda: rw.SLAMRanker(alpha=0.1, max_calls=15),

@@ -2,17 +2,20 @@
 
 import importlib.util
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 from sklearn.base import clone
 
 import rankwise as rw
 from rankwise import LossRanker, losses
-from rankwise.errors import RankwiseError
+from rankwise.errors import NothingLearnedWarning, RankwiseError
+from rankwise.guarantees.bounds.uniform import l1_erm, linf_erm
 from rankwise.losses._base import registered
+from rankwise.losses.compute import LossOverLists
 from tests.rankers.linear.test_regularized import risk, small, terms
 from tests.solvers.batch.test_bundle import least_by_slacks
 
@@ -114,13 +117,90 @@ def test_the_certificate_of_an_l1_penalty_claims_nothing_that_needs_a_squared_no
     assert not any("expected excess" in row.bounds for row in with_l1.certificate(queries).rows)
 
 
+IN_BALLS = [losses.ListNet(), losses.PairLogistic(), losses.ListMLE(), losses.SLAM(), losses.PairHinge(squared=True)]
+
+
+def least_in_l2_ball(loss, queries, radius):
+    """The smallest mean loss over norm2(w) <= radius, by SciPy's SLSQP from several starts."""
+    lists, d = LossOverLists.of(loss, queries), queries.n_features
+    inside = {
+        "type": "ineq",
+        "fun": lambda w: radius**2 - w @ w,
+        "jac": lambda w: -2 * w,
+    }
+
+    def mean(w):
+        value, slope = lists(w)
+        return value / len(queries), slope / len(queries)
+
+    rng, found = np.random.default_rng(0), []
+    for start in (np.zeros(d), *(radius * one / np.linalg.norm(one) for one in rng.normal(size=(3, d)))):
+        end = minimize(mean, start, jac=True, method="SLSQP", constraints=inside, options={"ftol": 1e-14, "maxiter": 500})
+        w = end.x * min(1.0, radius / max(np.linalg.norm(end.x), 1e-300))
+        found.append(mean(w)[0])
+    return min(found)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_in_an_l2_ball_the_objective_is_within_its_gap_of_the_constrained_optimum(seed):
+    rng = np.random.default_rng(seed)
+    n, m, d = (int(rng.integers(low, high)) for low, high in ((3, 15), (2, 9), (1, 8)))
+    X, labels = rng.normal(size=(n * m, d)), rng.integers(0, 4, n * m).astype(float)
+    queries = rw.Queries.from_arrays(X, labels, group=[m] * n)
+    loss, radius = IN_BALLS[seed % len(IN_BALLS)], float(rng.choice([0.01, 0.3, 2.0, 30.0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NothingLearnedWarning)
+        model = LossRanker(loss, max_norm=radius, scale="none", tolerance=1e-4).fit(queries)
+    assert np.linalg.norm(model.coef_) <= radius * (1 + 1e-9)
+    assert model.objective_ == pytest.approx(LossOverLists.of(loss, queries)(model.coef_)[0] / n, rel=1e-9, abs=1e-12)
+    assert model.gap_ <= 1e-4 * model.objective_ + 1e-12
+    assert model.objective_ - model.gap_ - 1e-9 <= least_in_l2_ball(loss, queries, radius)
+    assert model.objective_ <= least_in_l2_ball(loss, queries, radius) + model.gap_ + 1e-9
+    assert (model.max_norm_, np.isnan(model.alpha_)) == (radius, True)
+
+
+def test_of_several_balls_the_best_is_taken_and_saved(tmp_path):
+    train, held = small(7), small(8)
+    radii = (0.1, 1.0, 10.0)
+    model = LossRanker(losses.ListNet(), measure="nDCG@3", max_norm=radii).fit(train, validation=held)
+    assert model.path_["nDCG@3"][radii.index(model.max_norm_)] == model.path_["nDCG@3"].max() == model.score(held)
+    model.save(tmp_path / "ball.rankwise")
+    copy = rw.load(tmp_path / "ball.rankwise")
+    assert (copy.max_norm_, copy.gap_, copy.coef_.tobytes()) == (model.max_norm_, model.gap_, model.coef_.tobytes())
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1"])
+def test_the_certificate_of_a_ball_has_the_excess_of_its_minimizer(penalty):
+    queries = small(9)
+    model = LossRanker(losses.ListNet(), max_norm=0.5, penalty=penalty, scale="none", row_radius=20.0).fit(queries)
+    rows = [row for row in model.certificate(queries).rows if "over the best weights of" in row.bounds]
+    (row,) = rows
+    assert row.bounds == f"excess of the ListNet loss over the best weights of {penalty} norm 0.5"
+    terms = row.terms
+    low, high = losses.ListNet().range(0.5 * 20.0, int(terms["m"]), (0.0, float(queries.labels().max())))
+    shared = {"G": 2.0, "m": int(terms["m"]), "n": len(queries), "b": high - low, "delta": 0.05}
+    if penalty == "l1":
+        expected = l1_erm(W1=0.5, entry=20.0, d=queries.n_features, **shared)
+    else:
+        expected = linf_erm(W=0.5, radius=20.0, **shared)
+    assert row.value == pytest.approx(expected.value + model.gap_)
+    assert terms["gap"] == pytest.approx(model.gap_)
+    several = LossRanker(losses.ListNet(), max_norm=(0.5, 1.0), penalty=penalty, scale="none").fit(queries)
+    (chosen,) = [row for row in several.certificate(queries).rows if "over the best weights of" in row.bounds]
+    assert any(one.met is False and "fixed before the data" in one.sentence for one in chosen.preconditions)
+    moved = LossRanker(losses.ListNet(), max_norm=0.5, penalty=penalty, prior_coef="ridge").fit(queries)
+    assert not any("over the best weights of" in row.bounds for row in moved.certificate(queries).rows)
+    penalized = LossRanker(losses.ListNet(), alpha=0.1, penalty=penalty).fit(queries)
+    assert not any("over the best weights of" in row.bounds for row in penalized.certificate(queries).rows)
+
+
 @pytest.mark.parametrize(
     ("ranker", "sentence"),
     [
         (LossRanker(losses.SmoothNDCG(sigma=1.0)), "'loss' parameter of"),
         (LossRanker("hinge"), "'loss' parameter of"),
         (LossRanker(penalty="l0"), "'penalty' parameter of"),
-        (LossRanker(max_norm=1.0), "'max_norm' parameter of"),
+        (LossRanker(max_norm=1.0, alpha=1.0), "'max_norm' parameter of"),
         (LossRanker(max_norm=1.0, alpha=1.0, penalty="l1"), "'max_norm' parameter of"),
         (
             LossRanker(alpha="theory", penalty="l1", row_radius=100.0, norm=1.0, scale="none"),

@@ -138,6 +138,27 @@ def test_convex_losses_reach_the_minimum_of_their_quadratic_programme(loss, lamb
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("radius", [1e-3, 0.1, 1.0, 10.0, 1e3])
+def test_an_l2_ball_has_the_optimum_of_the_penalty_whose_solution_it_touches(loss, radius):
+    """Lagrange: weights of norm r that minimize F + (lambda/2) norm^2 minimize F in the ball of radius r."""
+    for seed in range(3):
+        data = judged(seed)
+        bundle = Bundle(mean_loss(loss, *data), 3, floor=0.0)
+        found = bundle.solve(radius, "l2 ball", tol=1e-8)
+        assert found.converged
+        assert np.linalg.norm(found.w) <= radius * (1 + 1e-12)
+        assert found.objective == found.value
+        for lambda_ in (1.0, 0.1, 0.01):
+            penalized = bundle.solve(lambda_, tol=1e-10)
+            norm = float(np.linalg.norm(penalized.w))
+            if norm > 0:
+                touching = bundle.solve(norm, "l2 ball", tol=1e-8)
+                assert touching.objective == pytest.approx(penalized.value, rel=1e-6, abs=1e-8)
+            if norm <= radius:
+                assert found.lower_bound <= penalized.value + 1e-9
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("radius", [0.1, 1.0, 10.0])
 def test_convex_losses_reach_the_minimum_of_their_linear_programme_in_an_l1_ball(loss, radius):
     for seed in range(3):
@@ -416,6 +437,8 @@ def test_arguments_without_sense_are_refused():
             bundle.solve(lambda_)
         with pytest.raises(RankwiseError, match="above 0"):
             bundle.solve(lambda_, "l1 ball")
+        with pytest.raises(RankwiseError, match="above 0"):
+            bundle.solve(lambda_, "l2 ball")
     with pytest.raises(RankwiseError, match="max_calls"):
         bundle.solve(1.0, max_calls=0)
     with pytest.raises(RankwiseError, match="center"):

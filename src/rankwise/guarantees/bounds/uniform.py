@@ -57,6 +57,7 @@ from rankwise.guarantees.scope import ERM, UNIFORM
 ROWS = Precondition("radius bounds every row of every future query, and m its length, not only in the sample")
 ENTRIES = Precondition("entry bounds every feature of every future query, and m its length, not only in the sample")
 BALL = Precondition("the ball of w was fixed before the data were seen")
+MINIMIZER = Precondition("w minimizes the sample's mean loss over the ball")
 STEEP_L2 = Precondition("the loss is L2-Lipschitz in the l2 norm of the scores")
 STEEP_MAX = Precondition("the loss is G-Lipschitz in the largest score")
 SPAN = Precondition("the loss of every query, at every w of the ball, is between low and low + b")
@@ -343,7 +344,7 @@ def _excess_bound(
             Precondition("one interval of length b holds the loss of every query at every w of the ball"),
             INDEPENDENT,
             BALL,
-            Precondition("w minimizes the sample's mean loss over the ball"),
+            MINIMIZER,
             Precondition(f"it holds with probability {1 - delta:g} over the queries"),
         ),
         source=source,

@@ -38,6 +38,7 @@ from rankwise.rankers.certificate.objective import (
     TrainingObjective,
     expected_excess,
     gap_bound,
+    minimizer_excess,
     smoothing_gap,
     surrogate_on_sample,
 )
@@ -269,9 +270,12 @@ class _Collected:
         if training is not None:
             excess = expected_excess(training, replace(sample, queries=queries), constants)
             facts = facts_of(training.loss, sample.label_span, first_ball_known=ball_known)
+            rests = (sample.no_repeats, learned, *self._as_fitted)
             if excess is not None:
-                rests = (sample.no_repeats, learned, *self._as_fitted)
                 self.add([Claim.certain(with_known_preconditions(excess, facts))], *rests)
+            in_ball = minimizer_excess(training, replace(sample, queries=queries), constants)
+            if in_ball is not None:
+                self.add([claim_with_known_preconditions(Claim(in_ball), facts)], *rests)
 
     def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
         """The loss that was minimized, and one that upper-bounds 1 - measure if that is another one."""

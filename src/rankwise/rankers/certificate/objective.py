@@ -5,6 +5,7 @@ the excess in expectation, and what the loss tells about the measure on the trai
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +15,7 @@ from rankwise._kernels.radius import largest_radius
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.batch import rerm
 from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss
+from rankwise.guarantees.bounds.uniform import BALL, MINIMIZER, l1_erm, linf_erm
 from rankwise.guarantees.scope import OPTIMALITY_GAP, TRAINING
 from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.measures._base import Measure
@@ -47,6 +49,10 @@ class TrainingObjective:
         A proven bound on objective - minimum; NaN if there is none.
     norm : float, default=None
         The declared norm of the weights to compare with.
+    max_norm : float, default=NaN
+        The radius of the ball around w0 in which the mean loss was minimized; NaN if there was none.
+    max_norm_order : {"l2", "l1"}, default="l2"
+        The norm of that ball.
     """
 
     loss: Loss
@@ -58,6 +64,8 @@ class TrainingObjective:
     objective: float = math.nan
     gap: float = math.nan
     norm: float | None = None
+    max_norm: float = math.nan
+    max_norm_order: str = "l2"
 
 
 def gap_bound(objective: float, gap: float, of: str = "objective") -> Bound:
@@ -107,6 +115,51 @@ def expected_excess(training: TrainingObjective, sample: "ScoredSample", constan
         ),
         ceiling=worst if loss.nonnegative and training.center_fixed else math.inf,
     )
+
+
+def minimizer_excess(
+    training: TrainingObjective, sample: "ScoredSample", constants: "Constants"
+) -> Callable[[float], Bound] | None:
+    """delta -> the excess risk over the best weights of the ball; None without a ball around 0 that was solved in.
+
+    The gap to the minimum is added: weights whose mean loss is above the minimum by the gap have at most that much more
+    excess.
+    """
+    loss, W, queries = training.loss, training.max_norm, sample.queries
+    n = int((queries.query_weight > 0).sum())
+    factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
+    as_they_are = bool((factor == 1).all())
+    R = constants.radius if as_they_are else largest_radius(queries.X, queries.start, queries.rows, factor)
+    G = loss.lipschitz_l1(constants.m)
+    solved = loss.convex and W > 0 and math.isfinite(training.gap) and training.center_fixed is True
+    if not (solved and n and R > 0 and 0 < G < math.inf):
+        return None
+    low, high = loss.range(W * R, constants.m, sample.label_span)
+    shared = {"G": G, "m": constants.m, "n": n, "b": float(high - low)}
+    gap = max(0.0, training.gap)  # rounding may take it below
+
+    def at(delta: float) -> Bound:
+        if training.max_norm_order == "l1":  # no entry of a row exceeds its norm
+            bound = l1_erm(W1=W, entry=R, d=len(factor), delta=delta, **shared)
+        else:
+            bound = linf_erm(W=W, radius=R, delta=delta, **shared)
+        known = {MINIMIZER.sentence: replace(MINIMIZER, met=True), BALL.sentence: replace(BALL, met=training.alpha_fixed)}
+        return replace(
+            bound,
+            name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
+            bounds=f"excess of the {loss.name} loss over the best weights of {training.max_norm_order} norm {W:g}",
+            statement=f"{bound.statement} + gap",
+            value=bound.value + gap,
+            terms={**bound.terms, "gap": gap},
+            preconditions=(
+                *(known.get(one.sentence, one) for one in bound.preconditions),
+                Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
+                sample.count_the_same,
+                *constants.conditions,
+            ),
+        )
+
+    return at
 
 
 def surrogate_on_sample(sample: "ScoredSample", loss: Loss) -> Bound | None:

@@ -2,10 +2,10 @@ r"""Rankers that minimize a regularized mean loss: :class:`LossRanker` for any c
 
 .. math:: \min_w\; \frac\alpha2 \lVert w - w_0\rVert_2^2 + \frac1n \sum_q \mathrm{weight}_q\, \varphi_q(X_q w)
 
-with n the total weight of the queries; with ``penalty="l1"`` the first term is alpha norm1(w - w0), or it is absent
-and norm1(w - w0) <= max_norm. :class:`RegularizedRanker` selects among several values of alpha (or of max_norm), solves
-with a certain gap, and writes the file; a preset (:class:`~rankwise.SLAMRanker`, :class:`~rankwise.RankSVM` ...) adds
-its loss and its own parameters.
+with n the total weight of the queries; with ``penalty="l1"`` the first term is alpha norm1(w - w0). With ``max_norm``
+it is absent, and norm2(w - w0) <= max_norm, or norm1 for ``penalty="l1"``. :class:`RegularizedRanker` selects among
+several values of alpha (or of max_norm), solves with a certain gap, and writes the file; a preset
+(:class:`~rankwise.SLAMRanker`, :class:`~rankwise.RankSVM` ...) adds its loss and its own parameters.
 """
 
 import math
@@ -80,8 +80,8 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         super()._check_parameters()
         if not self._loss().convex:  # measures without such a loss raise an error
             raise self._wrong("loss", "a convex loss of rankwise.losses")
-        if self.max_norm is not None and (self.alpha is not None or self.penalty != "l1"):
-            raise self._wrong("max_norm", "None unless penalty='l1' and alpha=None: it takes the place of a penalty")
+        if self.max_norm is not None and self.alpha is not None:
+            raise self._wrong("max_norm", "None unless alpha=None: it takes the place of a penalty")
         if isinstance(self.alpha, str) and self.penalty != "l2":
             raise RankwiseError(f"alpha='theory' requires penalty='l2', got penalty={self.penalty!r}")
         if isinstance(self.alpha, str) and isinstance(self.prior_coef, str):
@@ -119,13 +119,13 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         """Whether Newton steps solve the problem: they need Hessian products, without weights, and a smooth penalty."""
         if self.record_.document_weights:
             return False
-        return self.penalty == "l2" and self._loss().squared_pairs is not None
+        return self.penalty == "l2" and self.max_norm is None and self._loss().squared_pairs is not None
 
     def _risk(self, queries: QuerySource, factor: Vector, prior: Vector) -> Risk:
         """The problem that is solved for one alpha, or one max_norm, after another."""
         if self._by_newton:
             return NewtonRisk(self._loss(), queries, factor, prior, self.n_jobs)
-        form: Any = "l2" if self.penalty == "l2" else "l1" if self.max_norm is None else "l1 ball"
+        form: Any = self.penalty if self.max_norm is None else f"{self.penalty} ball"
         return BundleRisk(self._loss(), queries, factor, prior, form, self.n_jobs)
 
     def _columns(self) -> Mapping[str, type[np.generic]]:
@@ -290,6 +290,8 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         return TrainingObjective(
             loss=self._loss(),
             alpha=self.alpha_ if self.penalty == "l2" else math.nan,
+            max_norm=self.max_norm_,
+            max_norm_order=self.penalty,
             alpha_fixed=True if by_theory else False if len(self.path_) > 1 else None,
             scale=self.scale,
             center_fixed=True if self.prior_coef is None else False if isinstance(self.prior_coef, str) else None,
@@ -335,7 +337,9 @@ class LossRanker(RegularizedRanker):
     penalty : {"l2", "l1"}, default="l2"
         The norm of w - w0: (alpha/2) norm2^2, or alpha norm1, which leaves many weights equal to those of w0.
     max_norm : float or sequence of float, default=None
-        With ``penalty="l1"``, in place of alpha: minimize the mean loss subject to norm1(w - w0) <= max_norm.
+        In place of alpha: minimize the mean loss subject to norm2(w - w0) <= max_norm, the empirical risk minimization
+        of Tewari and Chaudhuri (2015), equation (3); with ``penalty="l1"`` subject to norm1(w - w0) <= max_norm. A
+        certificate then bounds the excess risk over the best weights of the ball (their Theorems 9 and 12).
     prior_coef : "ridge", ranker or array of shape (n_features,), default=None
         w0, the weights that the penalty pulls toward: None for 0, "ridge" for a :class:`~rankwise.RidgeRanker` fitted
         on the same queries, a fitted linear ranker, or weights on raw features.

@@ -2,7 +2,7 @@ r"""Cutting planes: minimize a convex function with a penalty, with a proven low
 
 .. math:: \min_w\; J(w) = \frac\lambda2 \lVert w - w_0\rVert^2 + F(w), \qquad F \text{ convex}
 
-or with lambda norm1(w - w0), or subject to norm1(w - w0) <= radius. F is known by its value and one subgradient a at
+or with lambda norm1(w - w0), or subject to norm1(w - w0) <= radius or norm2(w - w0) <= radius. F is known by its value and one subgradient a at
 the points where an oracle evaluates it. Each answer is a plane below F, F(w) >= b_i + a_i'(w - w_0), and the maximum of
 the planes replaces F in a master problem. For the squared norm its dual
 
@@ -11,8 +11,8 @@ the planes replaces F in a master problem. For the squared norm its dual
 has as many unknowns as there are planes, independent of the number of features. Every alpha, optimal or not, gives a
 lower bound on J, so that the gap between the lowest J seen and the highest bound is certain.
 
-:class:`Bundle` runs the method, :class:`Planes` stores the planes, and a penalty (:class:`SquaredNorm`, :class:`L1`)
-solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and computes the lower bound that a
+:class:`Bundle` runs the method, :class:`Planes` stores the planes, and a penalty (:class:`SquaredNorm`,
+:class:`L2Ball`, :class:`L1`) solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and computes the lower bound that a
 single plane proves. The dual above is solved by piqp, or without it (:func:`maximize_on_simplex`); the master of an l1
 norm is a linear program, which SciPy's HiGHS solves.
 """
@@ -31,7 +31,7 @@ from rankwise.errors import RankwiseError
 Vector: TypeAlias = NDArray[np.float64]
 Matrix: TypeAlias = NDArray[np.float64]
 Oracle: TypeAlias = Callable[[Vector], tuple[float, Vector]]
-Form: TypeAlias = Literal["l2", "l1", "l1 ball"]
+Form: TypeAlias = Literal["l2", "l1", "l1 ball", "l2 ball"]
 Callback: TypeAlias = Callable[[Vector, Mapping[str, float]], bool | None]
 
 # ------------------------------------------------------------------------------------------------------------ penalties
@@ -43,6 +43,10 @@ _GOOD, _POOR = 1e-8, 1e-3
 _MOST_STEPS = 60
 _ACCURACY = 1e-13
 _WALL = 1e-6
+# Factors of the squared norm that stands in for a ball, relative to the largest that can be needed: the smallest one, and
+# that of proximal steps, of which a few are enough because the model is piecewise linear.
+_LEAST_FACTOR, _SMALL_FACTOR = 1e-10, 1e-4
+_PROXIMAL_STEPS = 20
 
 
 class Penalty(Protocol):
@@ -86,6 +90,79 @@ class SquaredNorm:
         """By the dual, whose size is the number of planes: z = -A'alpha / lambda."""
         alpha = maximize_on_simplex(planes.gram / self.lambda_, planes.offset)
         return alpha, planes.slope.T @ alpha / -self.lambda_
+
+
+@dataclass(frozen=True)
+class L2Ball:
+    """0 where norm(z) <= radius, and inf outside.
+
+    Parameters
+    ----------
+    radius : float
+        The largest norm, above 0.
+    """
+
+    radius: float
+
+    def value(self, z: Vector) -> float:
+        # means of points inside may be outside by rounding
+        return 0.0 if float(np.linalg.norm(z)) <= self.radius * (1 + 1e-12) else np.inf
+
+    def gradient(self, z: Vector) -> Vector:
+        return np.zeros_like(z)
+
+    def least(self, offset: float, slope: Vector) -> float:
+        return offset - self.radius * float(np.linalg.norm(slope))
+
+    def master(self, planes: "Planes") -> tuple[Vector, Vector]:
+        """By the squared norm with the factor whose solution has the norm of the ball: both have the same optimum.
+
+        norm(z) falls as the factor grows, and is at most the steepest slope over the factor. If a small factor leaves z
+        inside, the model is minimized there, and proximal steps of this factor find it.
+        """
+        steepest = float(np.sqrt(np.diag(planes.gram).max(initial=0.0)))
+        if steepest == 0.0:
+            return maximize_on_simplex(planes.gram, planes.offset), np.zeros(planes.slope.shape[1])
+        largest = steepest / self.radius
+        found = self._inside(planes, _SMALL_FACTOR * largest)
+        return self._touching(planes, largest) if found is None else found
+
+    def _inside(self, planes: "Planes", factor: float) -> tuple[Vector, Vector] | None:
+        """The minimizer of the model by proximal steps; None if they leave the ball."""
+        z = np.zeros(planes.slope.shape[1])
+        best: tuple[Vector, Vector] | None = None
+        proved = -np.inf
+        for _ in range(_PROXIMAL_STEPS):
+            alpha = maximize_on_simplex(planes.gram / factor, planes.offset + planes.slope @ z)
+            slope = planes.slope.T @ alpha
+            z = z - slope / factor
+            if float(np.linalg.norm(z)) > self.radius:
+                return None
+            now = self.least(float(planes.offset @ alpha), slope)
+            if best is not None and now <= proved:
+                break
+            best, proved = (alpha, z), now
+        return best
+
+    def _touching(self, planes: "Planes", largest: float) -> tuple[Vector, Vector]:
+        """The minimizer on the boundary of the ball."""
+        from scipy.optimize import brentq
+
+        solved: dict[float, tuple[Vector, Vector]] = {}
+
+        def excess(log_factor: float) -> float:
+            solved[log_factor] = SquaredNorm(largest * float(np.exp(log_factor))).master(planes)
+            return float(np.linalg.norm(solved[log_factor][1])) / self.radius - 1.0
+
+        place = least = float(np.log(_LEAST_FACTOR))
+        if excess(least) > 0:  # at the largest factor no point is outside, but for rounding
+            # an error of the norm costs its square in the bound
+            place = 0.0 if excess(0.0) >= 0 else float(brentq(excess, least, 0.0, xtol=1e-8, rtol=1e-8))
+        if place not in solved:
+            excess(place)
+        alpha, z = solved[place]
+        norm = float(np.linalg.norm(z))
+        return alpha, z * min(1.0, self.radius / norm) if norm > 0 else z
 
 
 @dataclass(frozen=True)
@@ -386,9 +463,9 @@ class Bundle:
         ----------
         level : float
             Above 0; its meaning depends on ``form``.
-        form : {"l2", "l1", "l1 ball"}, default="l2"
+        form : {"l2", "l1", "l1 ball", "l2 ball"}, default="l2"
             (level/2) norm2(w - w0)^2 + F, level norm1(w - w0) + F (which needs a ``floor``), or F subject to
-            norm1(w - w0) <= level.
+            norm1(w - w0) <= level or norm2(w - w0) <= level.
         start : array-like of shape (dimensions,), default=None
             Where the oracle is evaluated first; None is w0, or the best point of earlier calls.
         tol : float, default=1e-4
@@ -404,9 +481,11 @@ class Bundle:
             The best point, and the proof of how good it is.
         """
         if not 0 < level < np.inf or form not in get_args(Form):
-            raise RankwiseError(f"a bundle solves 'l2', 'l1' or 'l1 ball' at a level above 0: {form!r}, {level!r}")
+            raise RankwiseError(f"a bundle solves {get_args(Form)} at a level above 0, got {form!r}, {level!r}")
         if form == "l2":
             penalty: Penalty = SquaredNorm(level)
+        elif form == "l2 ball":
+            penalty = L2Ball(level)
         elif form == "l1 ball":
             penalty = L1(0.0, level)
         else:

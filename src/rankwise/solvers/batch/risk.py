@@ -75,7 +75,7 @@ class BundleRisk:
         Factor of each feature; w is the weight of the scaled one.
     prior : ndarray of shape (n_features,)
         w0.
-    form : {"l2", "l1", "l1 ball"}
+    form : {"l2", "l1", "l1 ball", "l2 ball"}
         (level/2) norm2(w - w0)^2 + F, level norm1(w - w0) + F, or F subject to norm1(w - w0) <= level.
     n_jobs : int or None
         Number of threads.
