@@ -135,7 +135,8 @@ def least_in_l2_ball(loss, queries, radius):
 
     rng, found = np.random.default_rng(0), []
     for start in (np.zeros(d), *(radius * one / np.linalg.norm(one) for one in rng.normal(size=(3, d)))):
-        end = minimize(mean, start, jac=True, method="SLSQP", constraints=inside, options={"ftol": 1e-14, "maxiter": 500})
+        exact = {"ftol": 1e-14, "maxiter": 500}
+        end = minimize(mean, start, jac=True, method="SLSQP", constraints=inside, options=exact)
         w = end.x * min(1.0, radius / max(np.linalg.norm(end.x), 1e-300))
         found.append(mean(w)[0])
     return min(found)

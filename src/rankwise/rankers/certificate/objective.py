@@ -135,7 +135,7 @@ def minimizer_excess(
     if not (solved and n and R > 0 and 0 < G < math.inf):
         return None
     low, high = loss.range(W * R, constants.m, sample.label_span)
-    shared = {"G": G, "m": constants.m, "n": n, "b": float(high - low)}
+    shared: dict[str, Any] = {"G": G, "m": constants.m, "n": n, "b": float(high - low)}
     gap = max(0.0, training.gap)  # rounding may take it below
 
     def at(delta: float) -> Bound:
@@ -143,7 +143,8 @@ def minimizer_excess(
             bound = l1_erm(W1=W, entry=R, d=len(factor), delta=delta, **shared)
         else:
             bound = linf_erm(W=W, radius=R, delta=delta, **shared)
-        known = {MINIMIZER.sentence: replace(MINIMIZER, met=True), BALL.sentence: replace(BALL, met=training.alpha_fixed)}
+        decided = (replace(MINIMIZER, met=True), replace(BALL, met=training.alpha_fixed))
+        known = {one.sentence: one for one in decided}
         return replace(
             bound,
             name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),

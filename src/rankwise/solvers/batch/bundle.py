@@ -2,9 +2,9 @@ r"""Cutting planes: minimize a convex function with a penalty, with a proven low
 
 .. math:: \min_w\; J(w) = \frac\lambda2 \lVert w - w_0\rVert^2 + F(w), \qquad F \text{ convex}
 
-or with lambda norm1(w - w0), or subject to norm1(w - w0) <= radius or norm2(w - w0) <= radius. F is known by its value and one subgradient a at
-the points where an oracle evaluates it. Each answer is a plane below F, F(w) >= b_i + a_i'(w - w_0), and the maximum of
-the planes replaces F in a master problem. For the squared norm its dual
+or with lambda norm1(w - w0), or subject to norm1(w - w0) <= radius or norm2(w - w0) <= radius. F is known by its value
+and one subgradient a at the points where an oracle evaluates it. Each answer is a plane below F, F(w) >= b_i + a_i'(w -
+w_0), and the maximum of the planes replaces F in a master problem. For the squared norm its dual
 
 .. math:: \max_{\alpha \ge 0,\; 1'\alpha = 1}\; b'\alpha - \frac1{2\lambda} \lVert A'\alpha\rVert^2
 
@@ -12,9 +12,10 @@ has as many unknowns as there are planes, independent of the number of features.
 lower bound on J, so that the gap between the lowest J seen and the highest bound is certain.
 
 :class:`Bundle` runs the method, :class:`Planes` stores the planes, and a penalty (:class:`SquaredNorm`,
-:class:`L2Ball`, :class:`L1`) solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and computes the lower bound that a
-single plane proves. The dual above is solved by piqp, or without it (:func:`maximize_on_simplex`); the master of an l1
-norm is a linear program, which SciPy's HiGHS solves.
+:class:`L2Ball`, :class:`L1`) solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and
+computes the lower bound that a single plane proves. The dual above is solved by piqp, or without it
+(:func:`maximize_on_simplex`); the master of an l2 ball is a sequence of such duals, that of an l1 norm a linear
+program, which SciPy's HiGHS solves.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,8 +44,8 @@ _GOOD, _POOR = 1e-8, 1e-3
 _MOST_STEPS = 60
 _ACCURACY = 1e-13
 _WALL = 1e-6
-# Factors of the squared norm that stands in for a ball, relative to the largest that can be needed: the smallest one, and
-# that of proximal steps, of which a few are enough because the model is piecewise linear.
+# Factors of the squared norm that stands in for a ball, relative to the largest that can be needed: the smallest one,
+# and that of proximal steps, of which a few are enough because the model is piecewise linear.
 _LEAST_FACTOR, _SMALL_FACTOR = 1e-10, 1e-4
 _PROXIMAL_STEPS = 20
 
