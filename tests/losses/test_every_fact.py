@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.errors import RankwiseError
-from rankwise.losses import SmoothedMeasure, registered
+from rankwise.losses import registered
 from tests.losses.lists import all_lists, curvature_on_lists, missed, on_lists
 from tests.losses.search import highest
 from tests.strategies import ends, few, judged_lists
@@ -264,14 +264,3 @@ def test_no_search_gets_below_a_bound(loss, m):
 
     found = highest(short, m)
     assert found[0] <= 1e-12, found
-
-
-# ------------------------------------------------------------------------------------------------ widths
-
-
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if isinstance(loss, SmoothedMeasure)], ids=repr)
-def test_a_width_has_the_units_that_are_declared(loss):
-    """Scores times c with sigma times c, or c^2, give the same value."""
-    scores, labels = spread_lists(6, 40, np.random.default_rng(0))
-    wider = loss.at_sigma(loss.sigma * (9.0 if loss.squared_width else 3.0))
-    np.testing.assert_allclose(on_lists(wider, 3.0 * scores, labels)[0], on_lists(loss, scores, labels)[0], atol=1e-9)

@@ -311,7 +311,7 @@ def ogd_smooth(*, L_star: float, H: float, W: float, n: int) -> Bound:
         bounds="expected risk",
         statement="L_star + x + sqrt(x^2 + 2 x L_star), x = H W^2/n, eta = W/(H W + sqrt(H^2 W^2 + 2 H L_star n))",
         value=L_star + x + math.sqrt(x**2 + 2 * x * L_star),
-        terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta},
+        terms={"L_star": L_star, "H": H, "W": W, "n": float(n), "eta": eta, "x": x},
         preconditions=(SMOOTH, INDEPENDENT, ONE_PASS, Precondition("L_star is the risk of w* or more"), EXPECTED),
         source="equation (8) of the generalization bounds, with smaller constants",
     )
