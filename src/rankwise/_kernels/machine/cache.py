@@ -165,6 +165,9 @@ def versions() -> dict[str, str]:
     return {"python": python_tag(), "numba": numba.__version__, "llvmlite": llvmlite.__version__}
 
 
+_SYMBOLS = "unique"  # code of before, in which symbols of different functions may be equal, is in other folders
+
+
 def cache_path() -> Path:
     """Where code for these versions, settings and level of processors is kept, if it can be.
 
@@ -179,7 +182,7 @@ def cache_path() -> Path:
         If there is no home folder.
     """
     meant = level()
-    made_by = hashlib.sha256(repr((versions(), settings(), meant and meant.name)).encode()).hexdigest()[:16]
+    made_by = hashlib.sha256(repr((_SYMBOLS, versions(), settings(), meant and meant.name)).encode()).hexdigest()[:16]
     checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
     return _user_cache() / f"kernels-{made_by}{checked}"
 

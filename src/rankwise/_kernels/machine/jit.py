@@ -7,6 +7,8 @@ cache in all of them. It looks into the pack (:mod:`~rankwise._kernels.machine.p
 from, and why something has to be compiled.
 """
 
+import itertools
+import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +21,7 @@ import numba
 import numpy as np
 from numba import types
 from numba.core import sigutils
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.extending import typeof_impl
@@ -30,6 +33,11 @@ from rankwise._kernels.machine.keys import KernelDigest, kernel_digest, type_tex
 from rankwise._kernels.machine.level import optimize_for_the_level
 
 _decorating = threading.Lock()
+
+# The linker finds a function by its name, the types of its arguments and a number that numba counts from 1 in every
+# process. Code that other processes compiled may hold the same closure with other contents under the same number, and
+# the first that is loaded would be called for both. From a random start no two processes give the same number.
+FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
 
 # Types of C-contiguous arrays in signatures; arrays of the caller may be read-only, and then only the _IN types fit.
 FLOATS, FLOATS_IN = types.Array(types.float64, 1, "C"), types.Array(types.float64, 1, "C", readonly=True)
