@@ -11,12 +11,12 @@ comparison is not computed again.
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rankwise.cli import reading, wording
-from rankwise.cli.options import option
+from rankwise.cli.options import argument, option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.statistics.multiple_testing import Correction
@@ -33,10 +33,7 @@ _NO_REPORT = 2  # exit code: all results are out, and the report could not be wr
 
 @reading.with_options
 def compare(
-    data: Annotated[
-        Path,
-        typer.Argument(help="A folder of folds, or one file: LETOR text (.gz too, - for standard input), table ..."),
-    ],
+    data: Path = argument(..., "A folder of folds, or one file: LETOR text (.gz too, - for standard input), table ..."),
     ranker: list[str] | None = option(
         None,
         "A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",

@@ -7,9 +7,7 @@ other rankings against the first with :func:`rankwise.significance`.
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from rankwise.cli import reading
 from rankwise.cli.options import argument, option
@@ -18,10 +16,7 @@ from rankwise.errors import RankwiseError
 
 @reading.with_options
 def evaluate(
-    judged: Annotated[
-        Path,
-        typer.Argument(help="Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
-    ],
+    judged: Path = argument(..., "Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
     scores: list[Path] | None = argument(
         None, "Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
     ),

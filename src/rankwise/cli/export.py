@@ -6,22 +6,17 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from rankwise.cli import reading
-from rankwise.cli.options import option
+from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 from rankwise.io.sources import plain_number
 
 
 @reading.with_options
 def export(
-    model: Annotated[
-        Path,
-        typer.Argument(help="A saved ranker, or a linear model of RankLib, SVM-rank or liblinear."),
-    ],
+    model: Path = argument(..., "A saved ranker, or a linear model of RankLib, SVM-rank or liblinear."),
     to: str | None = option(None, "The target; without it the targets are listed.", "-t"),
     sample: Path | None = option(None, "Queries with raw features, on which the engine's scores are compared."),
     output: Path | None = option(None, "A file, or a folder for several (default: print the model).", "--out", "-o"),
@@ -62,14 +57,7 @@ def export(
         options["features"] = "built"
     queries = None if sample is None else _sample(ranker, sample, reads)
     done = export_model(
-        ranker,
-        to,
-        output,
-        called=called,
-        sample=queries,
-        feature_names=listed,
-        shift=_number(shift),
-        **options,
+        ranker, to, output, called=called, sample=queries, feature_names=listed, shift=_number(shift), **options
     )
     if as_json:
         print(json.dumps(done.to_dict()))

@@ -7,14 +7,12 @@ roles whose column is not there, labels that are words or missing. The command f
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise._diagnose.findings import Diagnosis, Finding
 from rankwise.cli import reading
 from rankwise.cli.columns import candidates, owners, read_columns_file, write_columns_file
-from rankwise.cli.options import option
+from rankwise.cli.options import argument, option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import plural
@@ -31,12 +29,9 @@ _TITLES = {"qid": "query ids", "label": "labels", "docid": "document ids"}
 
 @reading.with_options
 def inspect(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Judged queries in any format (- is standard input), folders of parts; further files are other splits."
-        ),
-    ],
+    files: list[Path] = argument(
+        ..., "Judged queries in any format (- is standard input), folders of parts; further files are other splits."
+    ),
     per_feature: bool = option(False, "Also print a line for each feature.", "--per-feature", "--features"),
     write_columns: Path | None = option(None, "Write roles and kinds of columns to this TOML file, for --columns."),
     as_json: reading.JsonOption = False,
