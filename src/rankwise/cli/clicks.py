@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.options import argument, new_app, option
 from rankwise.errors import DataError, RankwiseError
 from rankwise.io.sources import plain_number
@@ -443,6 +443,4 @@ def _write_pages(
 
 
 def _show(table: Any) -> None:
-    from rich.console import Console
-
-    Console(highlight=False).print(table.rich())
+    wording.new_console().print(table.rich())

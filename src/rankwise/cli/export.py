@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 from rankwise.io.sources import plain_number
@@ -124,22 +124,18 @@ def _list_targets(as_json: bool) -> None:
     if as_json:
         print(json.dumps(found))
         return
-    from rich.console import Console
-
     from rankwise._tables import Table
 
-    console = Console(highlight=False)
+    console = wording.new_console()
     console.print("Choose a target with --to:", markup=False)
     console.print(Table({"--to": sorted(found), "what": [found[name] for name in sorted(found)]}).rich())
 
 
 def _show(done: Any, output: Path | None) -> None:
     """Print the model, unless it was written; notes go to standard error then, which a pipe leaves out."""
-    from rich.console import Console
-
     if output is None:
         print(done.text, end="")
-    console = Console(highlight=False, stderr=output is None)
+    console = wording.new_console(stderr=output is None)
     if output is not None:
         console.print(f"{output}: {', '.join(done.files)} for {done.target}", markup=False)
     for note in done.notes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise._diagnose.findings import Diagnosis, Finding
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.columns import candidates, owners, read_columns_file, write_columns_file
 from rankwise.cli.options import argument, option
 from rankwise.cli.wording import in_shell
@@ -83,7 +83,6 @@ def inspect(
 
 def _show_columns(path: Path, builder: "FeatureBuilder") -> None:
     """Print what is done with each column."""
-    from rich.console import Console
 
     from rankwise._tables import Table
 
@@ -94,7 +93,7 @@ def _show_columns(path: Path, builder: "FeatureBuilder") -> None:
     print(f"{path}: {builder.n_features_in_} columns: {', '.join(roles)}; {used}")
     columns: dict[str, Any] = {name: report[name] for name in report.columns}
     columns["reason"] = [in_shell(reason) for reason in report["reason"].tolist()]
-    Console(highlight=False).print(Table(columns).rich())
+    wording.new_console().print(Table(columns).rich())
 
 
 # ------------------------------------------------------------------------------------------- what is read
