@@ -64,6 +64,7 @@ def evaluate(
         opened["queries"] = reading.read_for(next(iter(built.values())), judged, reads)
     in_parts = reading.is_parts(judged)
     for path in track(rankings, "evaluating", enabled=False if in_parts else None):
+        queries: Any
         values: Any
         if path in built and not in_parts:
             queries = reading.read_for(built[path], judged, reads)

@@ -1,6 +1,6 @@
 """Options that several commands share, and the way from the files that a user names to data.
 
-Every option that more than one command takes is declared here once, as an annotated type. ``with_options`` adds
+Every option that more than one command takes is declared here once. ``with_options`` adds
 those that say how files are read to a command, which then receives their meaning as one dictionary, ``reads``. The
 functions below take that dictionary: :func:`read_queries` reads judged queries from any format, :func:`read_scored`
 reads judged queries together with a file of scores, and :func:`load_ranker` opens a saved ranker.
