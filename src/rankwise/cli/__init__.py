@@ -1,9 +1,9 @@
 """The command ``rankwise``: one module per command, tables for people, ``--json`` for programs.
 
-A command module declares its options as annotated parameters and calls the library; ``reading`` has the options and the
-file handling that commands share, ``wording`` the words of the shell. This module registers the commands and turns
-errors into one message on standard error and exit code 2; ``certify`` that certifies nothing is exit code 3, and Ctrl-C
-is exit code 130.
+A command module declares its options as defaults of parameters (``options``) and calls the library; ``reading`` has the
+options and the file handling that commands share, ``wording`` the words of the shell. This module registers the
+commands and turns errors into one message on standard error and exit code 2; ``certify`` that certifies nothing is exit
+code 3, and Ctrl-C is exit code 130.
 """
 
 import io

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.options import argument, new_app, option
 from rankwise.errors import DataError, RankwiseError
 from rankwise.io.sources import plain_number
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 app = new_app("clicks", "Click logs: bound the value of new rankers, learn from clicks, interleave.")
 
-DocumentsOption = Annotated[
-    Path, typer.Option("--documents", "-d", help="Candidates with features, query ids and document ids: CSV, LETOR ...")
-]
+DOCUMENTS = option(..., "Candidates with features, query ids and document ids: CSV, LETOR ...", "-d")
 TauOption = Annotated[
     float, typer.Option(help="Clip propensities below at this; choose it before you look at the clicks.")
 ]
@@ -38,10 +36,7 @@ DropOption = Annotated[
 
 
 def log_options(
-    log: Annotated[
-        Path,
-        typer.Argument(help="The log: CSV with session, qid, docid, position, click; or JSON lines of ubi_queries."),
-    ],
+    log: Path = argument(..., "The log: CSV with session, qid, docid, position, click; or JSON lines of ubi_queries."),
     events: Path | None = option(None, "UBI: JSON lines of ubi_events; the log is then ubi_queries."),
     action: list[str] | None = option(None, "UBI: an action_name that is a click; may be repeated."),
     version: str | None = option(None, "UBI: entry of query_attributes that names the ranker.", "--version-attribute"),
@@ -104,7 +99,7 @@ def inspect_log(as_json: reading.JsonOption = False, *, blocks: "Callable[[], It
 @app.command()
 @with_log
 def propensities(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The JSON file to write.")],
+    out: Path = option(..., "The JSON file to write.", "-o"),
     how: Literal["swaps", "harvest", "click-rate"] = option(
         "swaps", "From randomized swaps, or from rankers that showed the same documents elsewhere."
     ),
@@ -134,9 +129,7 @@ def propensities(
     if as_json:
         print(json.dumps({name: value for name, value in found.to_dict().items() if name != "sessions"}))
         return
-    _show(
-        Table({"position": range(1, len(found) + 1), "low": found.low, "theta": found.theta, "high": found.high}),
-    )
+    _show(Table({"position": range(1, len(found) + 1), "low": found.low, "theta": found.theta, "high": found.high}))
     kind = "asymptotic in queries (bootstrap)" if found.asymptotic else "exact (betting)"
     print(f"relative to position 1; bounds {kind}, simultaneously with {100 * (1 - delta):g}% confidence: {out}")
     print(found.scope)
@@ -149,13 +142,10 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
     @with_model
     @reading.with_options
     def command(
-        model: Annotated[
-            list[Path],
-            typer.Option(
-                "--model", "-m", help="A saved ranker, a TREC run, or CSV of qid, docid, rank; may be repeated."
-            ),
-        ],
-        documents: DocumentsOption,
+        model: list[Path] = option(
+            ..., "A saved ranker, a TREC run, or CSV of qid, docid, rank; may be repeated.", "-m"
+        ),
+        documents: Path = DOCUMENTS,
         tau: TauOption = 0.1,
         delta: DeltaOption = 0.05,
         cutoff: CutoffOption = None,
@@ -224,8 +214,8 @@ app.command("compare")(
 @with_model
 @reading.with_options
 def learn(
-    documents: DocumentsOption,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file of the ranker.")],
+    documents: Path = DOCUMENTS,
+    out: Path = option(..., "The file of the ranker.", "-o"),
     ranker: Literal["ridge", "hinge", "softmax"] = option("ridge", "Loss to minimize, linear in the clicks."),
     logged: Path | None = option(
         None, "The logged linear ranker: learn near it, and replace it only if the gain is certified.", "--safe"
@@ -453,6 +443,4 @@ def _write_pages(
 
 
 def _show(table: Any) -> None:
-    from rich.console import Console
-
-    Console(highlight=False).print(table.rich())
+    wording.new_console().print(table.rich())

@@ -11,12 +11,12 @@ comparison is not computed again.
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rankwise.cli import reading, wording
-from rankwise.cli.options import option
+from rankwise.cli.options import argument, option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.statistics.multiple_testing import Correction
@@ -33,10 +33,7 @@ _NO_REPORT = 2  # exit code: all results are out, and the report could not be wr
 
 @reading.with_options
 def compare(
-    data: Annotated[
-        Path,
-        typer.Argument(help="A folder of folds, or one file: LETOR text (.gz too, - for standard input), table ..."),
-    ],
+    data: Path = argument(..., "A folder of folds, or one file: LETOR text (.gz too, - for standard input), table ..."),
     ranker: list[str] | None = option(
         None,
         "A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",
@@ -90,27 +87,14 @@ def compare(
         check_report(report)
     elif shown:
         raise RankwiseError("--documents, --queries and --slice require --report FILE")
+    about_tests: dict[str, Any] = {"folds": folds, "baseline": baseline, "choose_by": choose_by, "level": level}
+    about_tests |= {"test": test, "correction": correction}
+    conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
     try:
         found = run_comparison(
-            _rankers(ranker or []),
-            data,
-            measure,
-            folds=folds,
-            baseline=baseline,
-            choose_by=choose_by,
-            level=level,
-            test=test,
-            correction=correction,
-            resume=resume,
-            like=like,
-            ties=ties,
-            empty=empty,
-            rel=rel,
-            random_state=seed,
-            n_jobs=jobs,
-            verbose=not as_json,
-            reading=reading.with_defaults(reads, kinds=True),
-        )
+            _rankers(ranker or []), data, measure, resume=resume, random_state=seed, n_jobs=jobs, verbose=not as_json,
+            reading=reading.with_defaults(reads, kinds=True), **about_tests, **conventions,
+        )  # fmt: skip
     except KeyboardInterrupt:
         if resume is not None:
             print(f"rankwise: finished parts are in {resume}; run the same command to resume", file=sys.stderr)
@@ -196,11 +180,9 @@ def _league(found: "Comparison") -> "Table":
 
 def _show(found: "Comparison") -> None:
     """Print the results, and the winner with its certificate."""
-    from rich.console import Console
-
     from rankwise.evaluation.statistics.intervals import caution
 
-    console = Console(highlight=False)
+    console = wording.new_console()
     folds = len(found.about["data"]["folds"])
     about = f"{len(found.queries):,} test queries in {folds} fold{'' if folds == 1 else 's'}"
     console.print(f"{about}, {found.level:.0%} intervals over queries", markup=False)

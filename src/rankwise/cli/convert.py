@@ -2,12 +2,10 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any, Literal
 
 from rankwise.cli import reading
-from rankwise.cli.options import option
+from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 
 _PART_SIZE = "256MB"
@@ -16,14 +14,12 @@ _OF_PARTS = ("missing", "unjudged", "zero_based", "qid", "label", "docid", "igno
 
 @reading.with_options
 def convert(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SOURCE... TARGET",
-            help="Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, "
-            "folders of them), followed by the file to write, whose suffix sets the format, or the folder of parts.",
-        ),
-    ],
+    files: list[Path] = argument(
+        ...,
+        "Judged queries (LETOR text, CSV, JSON lines, .gz too, - is standard input; parquet, .rankwise, "
+        "folders of them), followed by the file to write, whose suffix sets the format, or the folder of parts.",
+        metavar="SOURCE... TARGET",
+    ),
     parts: str | None = option(None, f"Write a folder of parts of about this size (default {_PART_SIZE})."),
     overwrite: bool = option(False, "Replace an existing folder of parts."),
     dtype: Literal["float64", "float32"] = option("float64", "Precision of the features."),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.options import option
 from rankwise.cli.wording import in_shell, show_certificate
 from rankwise.errors import MissingExtraError, RankwiseError
@@ -165,11 +165,9 @@ def _print_json(demonstration: Demonstration, found: "Comparison") -> None:
 
 def _show(demonstration: Demonstration, found: "Comparison") -> None:
     """Print the demonstration as tables."""
-    from rich.console import Console
-
     from rankwise._tables import Table
 
-    console = Console(highlight=False)
+    console = wording.new_console()
     console.print(f"[bold]Results[/bold] on {len(found.queries):,} test queries, 95% intervals over queries")
     results = _results(found)
     console.print(Table({**results, "seconds": [f"{seconds:.1f}" for seconds in results["seconds"]]}).rich())

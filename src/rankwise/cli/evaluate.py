@@ -7,21 +7,16 @@ other rankings against the first with :func:`rankwise.significance`.
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 
 
 @reading.with_options
 def evaluate(
-    judged: Annotated[
-        Path,
-        typer.Argument(help="Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
-    ],
+    judged: Path = argument(..., "Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
     scores: list[Path] | None = argument(
         None, "Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
     ),
@@ -67,16 +62,15 @@ def evaluate(
     opened: dict[str, Any] = {}
     if built and len(built) == len(rankers) < len(rankings):  # scores need ids and labels alone
         opened["queries"] = reading.read_for(next(iter(built.values())), judged, reads)
-    for path in track(rankings, "evaluating", enabled=None if not reading.is_parts(judged) else False):
+    in_parts = reading.is_parts(judged)
+    for path in track(rankings, "evaluating", enabled=False if in_parts else None):
+        queries: Any
         values: Any
-        if path in rankers and reading.is_parts(judged):  # scored and measured block by block
-            queries = opened["queries"] = opened.get("queries") or reading.read_queries_or_parts(judged, reads)
-            values = rankers[path]
-        elif path in built:
+        if path in built and not in_parts:
             queries = reading.read_for(built[path], judged, reads)
             values = built[path]
-        elif path in rankers:
-            queries = opened["queries"] = opened.get("queries") or reading.read_queries(judged, reads)
+        elif path in rankers:  # parts are scored and measured block by block
+            queries = opened["queries"] = opened.get("queries") or reading.read_queries_or_parts(judged, reads)
             values = rankers[path]
         else:
             queries, values = reading.read_scored(judged, path, reads, opened)
@@ -113,12 +107,10 @@ def _show(
     results: dict[str, Any], tests: Any, level: float, per_query: bool, tie_range: bool, as_what: reading.Format
 ) -> None:
     """Print a table for each ranking, and then the table of the tests."""
-    from rich.console import Console
-
     from rankwise._tables import Table
     from rankwise.evaluation.statistics.intervals import caution
 
-    console = Console(highlight=False)
+    console = wording.new_console()
 
     def show(about: str, table: Table) -> None:
         if as_what == "text":

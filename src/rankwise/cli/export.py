@@ -6,22 +6,17 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from rankwise.cli import reading
-from rankwise.cli.options import option
+from rankwise.cli import reading, wording
+from rankwise.cli.options import argument, option
 from rankwise.errors import RankwiseError
 from rankwise.io.sources import plain_number
 
 
 @reading.with_options
 def export(
-    model: Annotated[
-        Path,
-        typer.Argument(help="A saved ranker, or a linear model of RankLib, SVM-rank or liblinear."),
-    ],
+    model: Path = argument(..., "A saved ranker, or a linear model of RankLib, SVM-rank or liblinear."),
     to: str | None = option(None, "The target; without it the targets are listed.", "-t"),
     sample: Path | None = option(None, "Queries with raw features, on which the engine's scores are compared."),
     output: Path | None = option(None, "A file, or a folder for several (default: print the model).", "--out", "-o"),
@@ -62,14 +57,7 @@ def export(
         options["features"] = "built"
     queries = None if sample is None else _sample(ranker, sample, reads)
     done = export_model(
-        ranker,
-        to,
-        output,
-        called=called,
-        sample=queries,
-        feature_names=listed,
-        shift=_number(shift),
-        **options,
+        ranker, to, output, called=called, sample=queries, feature_names=listed, shift=_number(shift), **options
     )
     if as_json:
         print(json.dumps(done.to_dict()))
@@ -136,22 +124,18 @@ def _list_targets(as_json: bool) -> None:
     if as_json:
         print(json.dumps(found))
         return
-    from rich.console import Console
-
     from rankwise._tables import Table
 
-    console = Console(highlight=False)
+    console = wording.new_console()
     console.print("Choose a target with --to:", markup=False)
     console.print(Table({"--to": sorted(found), "what": [found[name] for name in sorted(found)]}).rich())
 
 
 def _show(done: Any, output: Path | None) -> None:
     """Print the model, unless it was written; notes go to standard error then, which a pipe leaves out."""
-    from rich.console import Console
-
     if output is None:
         print(done.text, end="")
-    console = Console(highlight=False, stderr=output is None)
+    console = wording.new_console(stderr=output is None)
     if output is not None:
         console.print(f"{output}: {', '.join(done.files)} for {done.target}", markup=False)
     for note in done.notes:

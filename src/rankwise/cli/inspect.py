@@ -7,14 +7,12 @@ roles whose column is not there, labels that are words or missing. The command f
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise._diagnose.findings import Diagnosis, Finding
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.columns import candidates, owners, read_columns_file, write_columns_file
-from rankwise.cli.options import option
+from rankwise.cli.options import argument, option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import plural
@@ -31,12 +29,9 @@ _TITLES = {"qid": "query ids", "label": "labels", "docid": "document ids"}
 
 @reading.with_options
 def inspect(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Judged queries in any format (- is standard input), folders of parts; further files are other splits."
-        ),
-    ],
+    files: list[Path] = argument(
+        ..., "Judged queries in any format (- is standard input), folders of parts; further files are other splits."
+    ),
     per_feature: bool = option(False, "Also print a line for each feature.", "--per-feature", "--features"),
     write_columns: Path | None = option(None, "Write roles and kinds of columns to this TOML file, for --columns."),
     as_json: reading.JsonOption = False,
@@ -88,7 +83,6 @@ def inspect(
 
 def _show_columns(path: Path, builder: "FeatureBuilder") -> None:
     """Print what is done with each column."""
-    from rich.console import Console
 
     from rankwise._tables import Table
 
@@ -99,7 +93,7 @@ def _show_columns(path: Path, builder: "FeatureBuilder") -> None:
     print(f"{path}: {builder.n_features_in_} columns: {', '.join(roles)}; {used}")
     columns: dict[str, Any] = {name: report[name] for name in report.columns}
     columns["reason"] = [in_shell(reason) for reason in report["reason"].tolist()]
-    Console(highlight=False).print(Table(columns).rich())
+    wording.new_console().print(Table(columns).rich())
 
 
 # ------------------------------------------------------------------------------------------- what is read

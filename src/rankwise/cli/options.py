@@ -6,7 +6,7 @@ applies this rule when a command is registered.
 
 from collections.abc import Callable
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 import typer
@@ -33,6 +33,11 @@ table_option = partial(option, rich_help_panel="Columns of a table (CSV, JSON li
 def argument(default: Any, help: str, **more: Any) -> Any:
     """Declare an argument."""
     return typer.Argument(default, help=help, **more)
+
+
+def is_required(parameter: Parameter) -> bool:
+    """Whether a parameter of a command has to be given."""
+    return parameter.default is Parameter.empty or getattr(parameter.default, "default", None) is ...
 
 
 def name_options(command: Callable[..., None]) -> None:

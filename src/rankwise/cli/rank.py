@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from rankwise.cli import reading
-from rankwise.cli.options import option
+from rankwise.cli.options import argument, option
 from rankwise.cli.rank_output import Form, Ranked, form_of, open_output
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries.checks import Missing
@@ -33,14 +31,12 @@ _IDS = re.compile(rb"(?:^|\s)(\d+):")
 
 @reading.share(reading.options, "reads", without=("missing", "unjudged", "grades", "judgments"))
 def rank(
-    model: Annotated[Path, typer.Argument(help="A saved ranker, as rankwise train writes it.")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, "
-            ".rankwise, or a folder of parts."
-        ),
-    ],
+    model: Path = argument(..., "A saved ranker, as rankwise train writes it."),
+    data: Path = argument(
+        ...,
+        "Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, "
+        ".rankwise, or a folder of parts.",
+    ),
     out: Path | None = option(None, "The file to write (default: standard output).", "-o"),
     to: Form | None = option(None, "Output format (default: by the suffix of --out, else csv)."),
     top: int | None = option(None, "Only the best K documents of every query.", min=1),

@@ -1,6 +1,6 @@
 """Options that several commands share, and the way from the files that a user names to data.
 
-Every option that more than one command takes is declared here once, as an annotated type. ``with_options`` adds
+Every option that more than one command takes is declared here once. ``with_options`` adds
 those that say how files are read to a command, which then receives their meaning as one dictionary, ``reads``. The
 functions below take that dictionary: :func:`read_queries` reads judged queries from any format, :func:`read_scored`
 reads judged queries together with a file of scores, and :func:`load_ranker` opens a saved ranker.
@@ -14,7 +14,7 @@ import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,7 +23,7 @@ import typer
 
 from rankwise.cli import wording
 from rankwise.cli.columns import is_called_id, read_columns_file
-from rankwise.cli.options import table_option, value_option
+from rankwise.cli.options import is_required, table_option, value_option
 from rankwise.errors import DataError, RankwiseError, warn
 from rankwise.io.sources import plain_number
 from rankwise.measures._base import Empty, Ties
@@ -62,10 +62,7 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all rand
 MeasuresOption = Annotated[
     list[str],
     typer.Option(
-        "--measure",
-        "-m",
-        help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.",
-        autocompletion=wording.measures,
+        "--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.", autocompletion=wording.measures
     ),
 ]
 LikeOption = Annotated[
@@ -89,7 +86,7 @@ def share(
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = [one for one in signature(command).parameters.values() if one.name != name]
         # keyword-only ones are for another such decorator; required ones come before those with a default
-        parameters = sorted([*own, *shared.values()], key=lambda one: (one.kind, one.default is not Parameter.empty))
+        parameters = sorted([*own, *shared.values()], key=lambda one: (one.kind, not is_required(one)))
 
         @wraps(command)
         def run(**values: Any) -> None:

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -134,8 +134,8 @@ def _declare(service: Any, training: Path) -> None:
 
 
 def replay(
-    state: Annotated[Path, typer.Argument(help="The state of a service; it may be running.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model file to write.")],
+    state: Path = argument(..., "The state of a service; it may be running."),
+    out: Path = option(..., "The model file to write.", "-o"),
     to: int | None = option(None, "The last event (default: the end of the log).", min=0),
     model: str | None = option(None, "The model (default: the default model of the service)."),
     snapshots: bool = option(False, "Start from the last snapshot before it, not from the first event: faster."),
@@ -168,8 +168,8 @@ def replay(
 
 
 def state(
-    what: Annotated[Literal["check", "backup", "compact"], typer.Argument(help="What to do.")],
-    file: Annotated[Path, typer.Argument(help="The state of a service.")],
+    what: Literal["check", "backup", "compact"] = argument(..., "What to do."),
+    file: Path = argument(..., "The state of a service."),
     to: Path | None = option(None, "The copy, for backup."),
     as_json: reading.JsonOption = False,
 ) -> None:

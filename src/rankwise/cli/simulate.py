@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankwise._tables import Table
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.cli.options import option
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ def simulate(
 
 def _show(found: dict[str, Any], png: Path | None) -> None:
     """Print the chart, the table and the note."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = wording.new_console()
     console.print(f"Time-averaged {found['measure']}, rounds on a logarithmic scale")
     console.print(_chart(found))
     console.print(_accounts(found).rich())

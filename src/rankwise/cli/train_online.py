@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rankwise._progress import displays, on_terminal, report_progress
-from rankwise.cli import reading
+from rankwise.cli import reading, wording
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 
 if TYPE_CHECKING:
@@ -248,8 +248,7 @@ def _show(model: "OnlineLearner", target: Path, as_json: bool) -> None:
         }
         print(json.dumps(document))
         return
-    from rich.console import Console
 
-    console = Console(highlight=False)
+    console = wording.new_console()
     console.print(ledger.table().rich())
     console.print(f"{model.name} on {model.n_features_in_:,} features: {target}", markup=False, soft_wrap=True)

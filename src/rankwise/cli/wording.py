@@ -10,7 +10,10 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # arguments without an option of the same name in the running command; other commands have one
 _ARGUMENTS = (
@@ -116,11 +119,16 @@ def measures(incomplete: str) -> list[str]:
     return [name for name in _MEASURES if name.lower().startswith(incomplete.lower())]
 
 
-def show_certificate(certificate: Any) -> None:
-    """Print the table of a certificate and its notes."""
+def new_console(**settings: Any) -> "Console":
+    """A console that prints numbers and names without colors."""
     from rich.console import Console
 
-    console = Console(highlight=False)
+    return Console(highlight=False, **settings)
+
+
+def show_certificate(certificate: Any) -> None:
+    """Print the table of a certificate and its notes."""
+    console = new_console()
     table = certificate.table(vacuous=False)
     if len(table):
         console.print(table.rich())

@@ -387,34 +387,29 @@ def importance_figure(name: str, found: Mapping[str, Any], place: int) -> Figure
 
 def label_pair_figure(found: Mapping[str, Any], rankers: list[str]) -> Figure:
     """The share of inverted pairs: a group of dots per pair of labels."""
-    return {
-        "draw": "dots",
-        "height": 320,
+    return _dot_groups(found, rankers, "share", "share") | {
         "label": "share of inverted pairs of documents by their labels, with intervals",
         "x": {"title": "labels of the pair", "names": found["pairs"]},
         "y": {"title": "share of inverted pairs", "percent": True, "zero": True},
         "where": "labels",
-        "value": "share",
-        "series": [
-            _dodge(name, rankers, one["share"], one["low"], one["high"]) for name, one in found["rankers"].items()
-        ],
     }
 
 
 def group_figure(found: Mapping[str, Any], rankers: list[str]) -> Figure:
     """Mean differences to the baseline: a group of dots per group of queries."""
-    return {
-        "draw": "dots",
-        "height": 320,
+    return _dot_groups(found, rankers, "mean", "difference") | {
         "label": f"{found['measure']} minus that of the baseline by {found['by']}, with intervals",
         "x": {"title": found["by"], "names": found["groups"]},
         "y": {"title": f"{found['measure']}, minus the baseline", "zero": True},
         "where": found["by"],
-        "value": "difference",
-        "series": [
-            _dodge(name, rankers, one["mean"], one["low"], one["high"]) for name, one in found["rankers"].items()
-        ],
     }
+
+
+def _dot_groups(found: Mapping[str, Any], rankers: list[str], column: str, value: str) -> Figure:
+    """Dots with whiskers of every ranker; ``value`` is what they are called."""
+    ends = {name: [one[key] for key in (column, "low", "high")] for name, one in found["rankers"].items()}
+    series = [_dodge(name, rankers, *numbers) for name, numbers in ends.items()]
+    return {"draw": "dots", "height": 320, "value": value, "series": series}
 
 
 def slice_figure(found: Mapping[str, Any], measure: str, rankers: list[str], others: list[str]) -> Figure:

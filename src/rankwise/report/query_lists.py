@@ -132,8 +132,7 @@ def query_lists(
         "features": [names[place] for place in used],
         "weights": {name: [numbers(w[used]) for w in folds] for name, folds in weights.items() if len(used)},
         "queries": [
-            _query(comparison, int(query), rows, ranks, used, explained)
-            | {"parts": _parts_of(comparison, int(query), rows, ranks, used, explained, parts)}
+            _query(comparison, int(query), rows, ranks, used, explained, parts)
             | _describe(comparison.queries, int(query), rows, documents, queries)
             for query, rows in zip(chosen, shown, strict=True)
         ],
@@ -143,41 +142,42 @@ def query_lists(
 def no_lists(limits: ReportLimits) -> dict[str, Any]:
     """What :func:`query_lists` returns where it could not be made: no query."""
     empty: dict[str, Any] = {name: [] for name in ("document_columns", "query_columns", "features", "queries")}
-    return empty | {
-        "title": None,
-        "total": 0,
-        "same": 0,
-        "documents": limits.documents,
-        "explained": 0,
-        "weights": {},
-    }
+    return empty | {"title": None, "total": 0, "same": 0, "documents": limits.documents, "explained": 0, "weights": {}}
 
 
 def _query(
-    comparison: Comparison, query: int, rows: Places, ranks: dict[str, Places], used: Places, explained: int
+    comparison: Comparison,
+    query: int,
+    rows: Places,
+    ranks: dict[str, Places],
+    used: Places,
+    explained: int,
+    parts: dict[str, dict[int, NDArray[np.float64]]],
 ) -> dict[str, Any]:
-    """One query with its documents as plain values."""
+    """One query with its documents as plain values; for each ranker of ``parts``, the contributions of features."""
     queries = comparison.queries
     every = np.arange(queries.n_documents)[queries.rows_of(query)]
     labels, docid = queries.labels(), queries.docid
-    place = {int(row): number for number, row in enumerate(every, start=1)}
+    place = np.searchsorted(every, rows)
     # features are shown only near the top: they are most of the bytes
     near = np.min([ranks[name][rows] for name in ranks], axis=0) <= explained
+
+    def show_near(values: NDArray[Any]) -> list[Any]:
+        return [numbers(row) if shown else None for row, shown in zip(values, near, strict=True)]
+
     return {
         "qid": name_of(queries.names()[query]),
         "fold": int(comparison.fold_of_query[query]),
         "size": len(every),
         "left_out": len(every) - len(rows),
         "values": [numbers(result.values[:, query]) for result in comparison.results.values()],
-        "docid": [f"document {place[int(row)]}" if docid is None else str(docid[int(row)]) for row in rows],
+        "docid": [f"document {at + 1}" for at in place] if docid is None else [str(docid[int(row)]) for row in rows],
         "label": numbers(labels[rows]),
         "score": [numbers(scores[rows]) for scores in comparison.scores.values()],
         "rank": [ranks[name][rows].tolist() for name in ranks],
         "mean": numbers(queries.X[every][:, used].mean(axis=0)),
-        "x": [
-            numbers(queries.X[row, used]) if with_features else None
-            for row, with_features in zip(rows, near, strict=True)
-        ],
+        "x": show_near(queries.X[rows][:, used]),
+        "parts": {name: show_near(each[query][place][:, used]) for name, each in parts.items() if len(used)},
     }
 
 
@@ -213,27 +213,6 @@ def _additive(
         else:
             found[name] = each
     return found
-
-
-def _parts_of(
-    comparison: Comparison,
-    query: int,
-    rows: Places,
-    ranks: dict[str, Places],
-    used: Places,
-    explained: int,
-    parts: dict[str, dict[int, NDArray[np.float64]]],
-) -> dict[str, list[Any]]:
-    """For each ranker of ``parts``, the contributions of every document that is near the top."""
-    if not len(used):
-        return {}
-    every = np.arange(comparison.queries.n_documents)[comparison.queries.rows_of(query)]
-    place = np.searchsorted(every, rows)
-    near = np.min([ranks[name][rows] for name in ranks], axis=0) <= explained
-    return {
-        name: [numbers(each[query][at, used]) if ok else None for at, ok in zip(place, near, strict=True)]
-        for name, each in parts.items()
-    }
 
 
 def _largest_change(comparison: Comparison) -> NDArray[np.float64]:

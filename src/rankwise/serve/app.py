@@ -94,41 +94,18 @@ class _Route:
                 await _discard(receive)
         if close:
             more.append((b"connection", b"close"))
-        await send(
-            {
-                "type": "http.response.start",
-                "status": answer.status,
-                "headers": [
-                    (b"content-type", answer.kind.encode()),
-                    (b"content-length", b"%d" % len(answer.body)),
-                    (b"x-request-id", request),
-                    *_SAFE,
-                    *more,
-                ],
-            }
-        )
+        length = b"%d" % len(answer.body)
+        sent = [(b"content-type", answer.kind.encode()), (b"content-length", length), (b"x-request-id", request)]
+        start = {"type": "http.response.start", "status": answer.status, "headers": [*sent, *_SAFE, *more]}
+        await send(start)
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else answer.body})
         seconds = time.perf_counter() - began
         app.metrics.observe(self.path, answer.status, seconds)
         if app.access_log or answer.status >= 500 or answer.status in (401, 403):  # others are the client's to read
             level = logging.ERROR if answer.status == 500 else logging.INFO
-            logger.log(
-                level,
-                "%s %s %d",
-                method,
-                self.path,
-                answer.status,
-                extra={
-                    "fields": {
-                        "method": method,
-                        "route": self.path,
-                        "status": answer.status,
-                        "ms": round(1e3 * seconds, 2),
-                        "request": request.decode(),
-                        "caller": caller,
-                    }
-                },
-            )
+            fields = {"method": method, "route": self.path, "status": answer.status, "ms": round(1e3 * seconds, 2)}
+            fields |= {"request": request.decode(), "caller": caller}
+            logger.log(level, "%s %s %d", method, self.path, answer.status, extra={"fields": fields})
 
 
 _WANTED = frozenset(

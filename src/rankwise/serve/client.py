@@ -62,12 +62,7 @@ class Client:
     """
 
     def __init__(
-        self,
-        url: str = "http://127.0.0.1:8000",
-        *,
-        token: str | None = None,
-        timeout: float = 10.0,
-        attempts: int = 6,
+        self, url: str = "http://127.0.0.1:8000", *, token: str | None = None, timeout: float = 10.0, attempts: int = 6
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -210,12 +205,11 @@ class Client:
 
     def ledger(self, model: str | None = None) -> dict[str, Any]:
         """Loss, mistakes and measure of a run so far, with the bounds that apply."""
-        return dict(self._send("GET", "/v1/ledger" + ("" if model is None else f"?{urlencode({'model': model})}")))
+        return self._about_model("/v1/ledger", model)
 
     def certificate(self, model: str | None = None) -> dict[str, Any]:
         """What is guaranteed about what a model has shown."""
-        more = "" if model is None else f"?{urlencode({'model': model})}"
-        return dict(self._send("GET", "/v1/certificate" + more))
+        return self._about_model("/v1/certificate", model)
 
     def experiment(self, name: str, kind: str, model: str, challenger: str, **more: Any) -> dict[str, Any]:
         """Begin a ``shadow``, ``split`` or ``interleave`` experiment between two models."""
@@ -254,6 +248,9 @@ class Client:
         self.close()
 
     # ------------------------------------------------------------------------------------------- sending
+
+    def _about_model(self, path: str, model: str | None) -> dict[str, Any]:
+        return dict(self._send("GET", path + ("" if model is None else f"?{urlencode({'model': model})}")))
 
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self._send("POST", path, json.dumps(body).encode(), "application/json"))

@@ -271,12 +271,13 @@ class Experiment:
     def from_dict(cls, request: ExperimentRequest, stored: dict[str, Any]) -> "Experiment":
         """The experiment that :meth:`to_dict` described."""
         kept = stored["account"]
-        account: Any
-        if request.kind == "split":
-            account = SplitAccount.from_dict(request.share, kept)
-        else:
-            account = RunningMean(kept["delta"], tuple(kept["span"]), n=kept["n"], total=kept["total"])
+        account: Any = SplitAccount.from_dict(request.share, kept) if request.kind == "split" else resume_mean(kept)
         return cls(request, stored["since"], stored["running"], stored["clicked"], account)
+
+
+def resume_mean(stored: dict[str, Any]) -> RunningMean:
+    """The running mean whose ``to_dict`` was stored."""
+    return RunningMean(stored["delta"], tuple(stored["span"]), n=stored["n"], total=stored["total"])
 
 
 def as_interval(running: RunningMean) -> IntervalAnswer:

@@ -299,7 +299,10 @@ class Log:
             if isinstance(item, ThreadCall):
                 self._write(batch)
                 batch = []
-                self._do(item)
+                try:
+                    item.done.set_result(item.run())
+                except BaseException as error:
+                    item.done.set_exception(error)
             elif isinstance(item, Entry) and item.ranking is None:
                 self._write(batch)
                 batch = []
@@ -326,13 +329,6 @@ class Log:
             except (sqlite3.Error, OSError) as error:
                 logger.warning("old rankings could not be forgotten", exc_info=error)
 
-    @staticmethod
-    def _do(item: ThreadCall) -> None:
-        try:
-            item.done.set_result(item.run())
-        except BaseException as error:
-            item.done.set_exception(error)
-
     def _write(self, batch: "list[Entry | ShownRanking]") -> None:
         """Commit a batch and answer; a batch that cannot be written is answered so, and nothing of it is kept."""
         if not batch:
@@ -347,7 +343,10 @@ class Log:
                             self._await_outcome(db, item.id)
                         insert_shown(db, item)
                     else:
-                        outcomes.append((item, self._outcome_of(db, item)))
+                        try:
+                            outcomes.append((item, self._take(db, item)))
+                        except RequestError as error:
+                            outcomes.append((item, error))
         except (sqlite3.Error, OSError) as error:
             self._report_failure(batch, error)
             return
@@ -392,13 +391,6 @@ class Log:
             self.committed = self.state.seq
         except sqlite3.Error as again:
             logger.error("the log could not be read again: %s", again)
-
-    def _outcome_of(self, db: sqlite3.Connection, entry: Entry) -> "tuple[int, bool] | RequestError":
-        """Write one event; the error if it cannot be taken."""
-        try:
-            return self._take(db, entry)
-        except RequestError as error:
-            return error
 
     def _take(self, db: sqlite3.Connection, entry: Entry) -> tuple[int, bool]:
         """Write one event unless it is in the log; an event that is rejected writes nothing."""

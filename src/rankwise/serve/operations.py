@@ -402,10 +402,7 @@ def description(operations: Sequence[Any]) -> dict[str, Any]:
             "description": "An online ranking service that learns from feedback and loses nothing it acknowledged.",
         },
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 
 

@@ -23,7 +23,7 @@ from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._persist import KIND, read_ranker, save_ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
-from rankwise.serve.experiments import SPLIT_UNIT, Experiment
+from rankwise.serve.experiments import SPLIT_UNIT, Experiment, resume_mean
 from rankwise.serve.statefile import (
     Event,
     StateDamaged,
@@ -327,7 +327,7 @@ class Replay:
             pinned = None if one["pinned"] is None else (one["pinned"][0], ranker_of(db, one["pinned"][1]))
             kept = {key: one[key] for key in _KEPT}
             ranker = ranker_of(db, one["file"])
-            replay.models[name] = Served(name, ranker, pinned=pinned, running=_mean(one["running"]), **kept)
+            replay.models[name] = Served(name, ranker, pinned=pinned, running=resume_mean(one["running"]), **kept)
         for one in stored["experiments"]:
             request = read_experiment(one["request"].encode())
             replay.experiments[request.name] = Experiment.from_dict(request, one)
@@ -335,10 +335,6 @@ class Replay:
 
 
 _KEPT = ("since", "version", "frozen", "lists", "refused", "reason", "clicked")
-
-
-def _mean(stored: dict[str, Any]) -> RunningMean:
-    return RunningMean(stored["delta"], tuple(stored["span"]), n=stored["n"], total=stored["total"])
 
 
 # --------------------------------------------------------------------------------------------------- pieces

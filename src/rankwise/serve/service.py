@@ -672,14 +672,9 @@ def _check_model(name: str, data: bytes) -> Ranker:
 def _preconditions(served: Served) -> list[str]:
     """What has to be true for the running measure to be what it seems."""
     by_clicks = f": {served.clicked:,} rankings were labeled by clicks, which favor what was shown first"
-    found = [
-        Precondition(
-            "labels do not depend on the order shown" + by_clicks * bool(served.clicked),
-            False if served.clicked else None,
-        ),
-        Precondition("to be true of all rankings: which are judged, and when, does not depend on how good they are"),
-    ]
-    return [str(one) for one in found]
+    labels = "labels do not depend on the order shown" + by_clicks * bool(served.clicked)
+    judged = "to be true of all rankings: which are judged, and when, does not depend on how good they are"
+    return [str(Precondition(labels, False if served.clicked else None)), str(Precondition(judged))]
 
 
 def _bound(one: Bound, served: Served) -> BoundAnswer:

@@ -245,19 +245,15 @@ class Problem(Struct):
     retry: bool = False
 
 
-def decoder(kind: Any) -> Any:
-    """What reads bytes of JSON as a struct, or raises ``Malformed``."""
-    return msgspec.json.Decoder(kind)
-
-
+Decoder: Any = msgspec.json.Decoder  # whose type would be that of each decoded value
 Malformed, Invalid = msgspec.DecodeError, msgspec.ValidationError  # no JSON; JSON that is not the struct
 encode = msgspec.json.Encoder().encode
 pack = msgspec.msgpack.Encoder().encode  # any values as bytes from which they could be read: for digests
-read_rank = decoder(RankRequest).decode
-read_feedback = decoder(Feedback).decode
-read_many_feedback = decoder(Annotated[list[Feedback], Meta(max_length=MOST_EVENTS)]).decode
-read_close = decoder(CloseRequest).decode
-read_change = decoder(ChangeRequest).decode
-read_experiment = decoder(ExperimentRequest).decode
-read_name = decoder(Name).decode
-read_any = decoder(Any).decode
+read_rank = Decoder(RankRequest).decode
+read_feedback = Decoder(Feedback).decode
+read_many_feedback = Decoder(Annotated[list[Feedback], Meta(max_length=MOST_EVENTS)]).decode
+read_close = Decoder(CloseRequest).decode
+read_change = Decoder(ChangeRequest).decode
+read_experiment = Decoder(ExperimentRequest).decode
+read_name = Decoder(Name).decode
+read_any = Decoder(Any).decode
