@@ -59,8 +59,7 @@ def simulate(
     from rankwise.rankers._base import registered
 
     kinds: Any = registered()
-
-    tuning = _tune(stream, measure, on_rounds)
+    tuning = _tune(kinds["ListNet"], stream, measure, on_rounds)
     # equal steps of the logarithm, because early rounds show how fast a ranker learns
     at = reading_rounds(stream.n_queries)
     rankers = (
@@ -94,12 +93,8 @@ def _tuning_stream(stream: Stream) -> Stream:
     return replace(stream, n_queries=min(stream.n_queries, _TUNING_ROUNDS), seed=stream.seed + 1)
 
 
-def _tune(stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
+def _tune(kind: Any, stream: Stream, measure: str, on_rounds: Callable[[int], object]) -> dict[str, Any]:
     """The step size of ListNet with the best time-averaged measure on another stream."""
-    from rankwise.rankers._base import registered
-
-    kind: Any = registered()["ListNet"]
-
     own = _tuning_stream(stream)
     queries = own.queries()
     means = {}

@@ -248,7 +248,7 @@ class GrowingModel:
 
 def no_trees(n_features: int) -> TreeEnsemble:
     """The sum of no trees, which is 0."""
-    return TreeEnsemble(n_features, **concat_trees([]))
+    return TreeEnsemble(n_features, **concat_trees([]), offset=0.0)
 
 
 def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: int | None) -> None:

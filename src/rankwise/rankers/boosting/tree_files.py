@@ -297,7 +297,8 @@ def concat_trees(trees: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArr
     usual = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()} | {"n_words": np.empty(0, np.int64)}
     parts: dict[str, list[NDArray[Any]]] = {name: [empty] for name, empty in usual.items()}
     for tree, size in zip(trees, sizes, strict=True):
-        given = {"missing": np.full(size, MISSING_NAN, np.uint8), "n_words": np.zeros(size, np.int64), **tree}
+        given: dict[str, NDArray[Any]] = {"missing": np.full(size, MISSING_NAN, np.uint8)}
+        given |= {"n_words": np.zeros(size, np.int64), **tree}
         for name, found in parts.items():
             found.append(given.get(name, usual[name]))
     joined = {name: np.concatenate(found) for name, found in parts.items()}
