@@ -6,9 +6,9 @@ per query and derives means, intervals and tables from them.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from os.path import isdir
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -300,22 +300,20 @@ class Evaluation:
             Level, measures with means, intervals and counts, and values per query.
         """
         rows = zip(self.table(level, how), self.measures, strict=True)
-        per_query = {title: list(map(_plain, row)) for title, row in zip(self.titles, self.values, strict=True)}
+        columns = zip(self.titles, self.values.tolist(), strict=True)
+        per_query = {title: list(map(none_if_nan, column)) for title, column in columns}
         return {
             "level": level,
             "measures": {
                 row["measure"]: {
                     "spelling": repr(measure),
-                    "mean": _plain(row["mean"]),
-                    "interval": [_plain(row["low"]), _plain(row["high"])],
+                    "mean": none_if_nan(row["mean"]),
+                    "interval": [none_if_nan(row["low"]), none_if_nan(row["high"])],
                     **{count: row[count] for count in ("queries", "skipped", "given")},
                 }
                 for row, measure in rows
             },
-            "per_query": {
-                "qid": [name if isinstance(name, (int, float, str)) else str(name) for name in self.qid],
-                **per_query,
-            },
+            "per_query": {"qid": plain_ids(self.qid), **per_query},
         }
 
     def plot(self, against: "Evaluation | None" = None, *, level: float = 0.95, how: How = "bootstrap") -> "Figure":
@@ -381,9 +379,14 @@ class Evaluation:
         return mean(row, self.weight)
 
 
-def _plain(value: float) -> float | None:
-    """None for NaN."""
-    return None if math.isnan(value) else float(value)
+def none_if_nan(value: Any) -> Any:
+    """The value itself, and None for NaN, which JSON does not have."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def plain_ids(names: Iterable[Any]) -> list[Any]:
+    """Ids of queries as numbers and texts."""
+    return [name if isinstance(name, (int, float, str)) else str(name) for name in names]
 
 
 def evaluate(
@@ -459,10 +462,11 @@ def evaluate(
         weight = checks.as_weights(weight, len(judged))
     order: Ties | str = ties or ("expected" if tool is None else tool.ties)
     announce_kernels("evaluate")
+    measure_block = partial(_measure, measures=parsed, tool=tool, order=order, n_jobs=n_jobs)
     if isinstance(judged, Parts):
-        raw, lists = _by_block(judged, scores, parsed, tool, order, n_jobs), None
+        raw, lists = _by_block(judged, scores, len(parsed), measure_block), None
     else:
-        raw, lists = _measure(judged, scores, parsed, tool, order, n_jobs)
+        raw, lists = measure_block(judged, scores)
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
     for choice in stated:
         if not isinstance(choice, str) or choice not in EMPTY:
@@ -563,26 +567,19 @@ def predict_scores(model: Any, queries: Queries) -> Any:
         ) from error
 
 
-def _by_block(
-    judged: Parts,
-    scores: Any,
-    measures: Sequence[Measure],
-    tool: Convention | None,
-    order: Ties | str,
-    n_jobs: int | None,
-) -> NDArray[np.float64]:
+def _by_block(judged: Parts, scores: Any, measures: int, measure_block: Callable[..., Any]) -> NDArray[np.float64]:
     """The values of a data set in parts, block by block: one number per query and measure stays in memory."""
     if not judged.has_labels:
         raise DataError("these queries have no labels, which evaluation requires")
     whole = None
     if isinstance(scores, (np.ndarray, Sequence)) or not hasattr(scores, "predict"):
         whole = checks.as_scores(scores, judged.n_documents)
-    found = [np.zeros((len(measures), 0))]
+    found = [np.zeros((measures, 0))]
     with throughput("evaluating", judged.bytes) as bar:
         for first, last in judged.chunks():
             block = judged.block(first, last)
             own = scores if whole is None else whole[judged.start[first] : judged.start[last]]
-            found.append(_measure(block, own, measures, tool, order, n_jobs)[0])
+            found.append(measure_block(block, own)[0])
             bar.advance_rows(block.n_documents, block.X.nbytes + 8 * block.n_documents)
     return np.concatenate(found, axis=1)
 

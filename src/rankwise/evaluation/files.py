@@ -209,7 +209,9 @@ def _by_index(path: Path, lines: list[tuple[int, list[str]]], queries: Queries) 
             raise FileFormatError(f"{path}, line {number}: expected an index below {size}, got {index!r}")
         row = rows.start + int(index) if isinstance(rows, slice) else rows[int(index)]
         scores[row] = _number(path, number, score)
-    return _complete(path, scores)
+    if np.isnan(scores).any():
+        raise FileFormatError(f"{path} lacks the score of {int(np.isnan(scores).sum()):,} judged documents")
+    return scores
 
 
 def _by_docid(path: Path, rows: Iterable[tuple[str, str, str, float]], queries: Queries) -> Vector:
@@ -226,13 +228,6 @@ def _by_docid(path: Path, rows: Iterable[tuple[str, str, str, float]], queries: 
         if row is None:
             raise FileFormatError(f"{path}{place}: document {docid!r} of query {qid!r} is not a judged document")
         scores[row] = score
-    return scores
-
-
-def _complete(path: Path, scores: Vector) -> Vector:
-    """Raise an error where a document has no score."""
-    if np.isnan(scores).any():
-        raise FileFormatError(f"{path} lacks the score of {int(np.isnan(scores).sum()):,} judged documents")
     return scores
 
 

@@ -39,21 +39,15 @@ _EVERY = 0.01  # seconds between two looks at the size of the process
 
 
 class Growth:
-    """The largest size of the process since this object was made, above its size then."""
+    """How far the process has grown since this object was made: ``bytes``, None where the system does not say."""
 
     def __init__(self, size: int | None) -> None:
-        self._first = size
-        self._most = size
+        self._first, self.bytes = size, None if size is None else 0
 
     def see(self, size: int | None) -> None:
         """Take note of the present size of the process."""
-        if size is not None and self._most is not None:
-            self._most = max(self._most, size)
-
-    @property
-    def bytes(self) -> int | None:
-        """The growth in bytes; None where the system does not say how large a process is."""
-        return None if self._first is None or self._most is None else self._most - self._first
+        if size is not None and self._first is not None and self.bytes is not None:
+            self.bytes = max(self.bytes, size - self._first)
 
 
 class MemoryWatch:
@@ -202,14 +196,15 @@ def learn(
     """
     began = time.perf_counter()
     with watch.growth() as growth, _name_in_errors(name, number):
-        chosen = _choose(entry, part, measure, seed, jobs)
+        chosen = choose(entry, part, measure, seed, jobs)
         model, judged = chosen.model, chosen.judged
         scores = _scores(model, part.test)
     return Cell(
         name,
         number,
         scores,
-        settings=_as_json(chosen.setting),
+        # as it will be read back from a file
+        settings=json.loads(json.dumps({key: plain(value, key) for key, value in chosen.setting.items()})),
         settled=_settle(model),
         validation=judged if judged is not None and math.isfinite(judged) else None,
         tried=chosen.tried,
@@ -260,7 +255,7 @@ class ChosenSetting(NamedTuple):
     scores: Vector | None = None
 
 
-def _choose(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int) -> ChosenSetting:
+def choose(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, jobs: int | None) -> ChosenSetting:
     """The best setting on the validation part, the first of equals."""
     assert part.train is not None
     # an empty grid has one setting, the ranker as it is
@@ -271,7 +266,8 @@ def _choose(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
         best = 0 if judged is None or np.isnan(judged).all() else int(np.nanargmax(judged))
         model = _fit(entry.fresh(settings[best], jobs), part.train, None)
         return ChosenSetting(model, settings[best], None if judged is None else float(judged[best]), len(settings))
-    pools = _learns_from_validation(entry.fresh(settings[0], jobs))
+    first = entry.fresh(settings[0], jobs)
+    pools = isinstance(first, Ranker) and first.learns_from_validation  # the final fit learns from it, too
     kept: ChosenSetting | None = None
     for setting in settings:
         model = entry.fresh(setting, jobs)
@@ -286,13 +282,8 @@ def _choose(entry: Learner, part: FoldPart, measure: Measure | None, seed: int, 
     return kept
 
 
-def _learns_from_validation(model: Any) -> bool:
-    """Whether the final fit of a ranker learns from its validation set, too."""
-    return isinstance(model, Ranker) and model.learns_from_validation
-
-
 def _by_inner_folds(
-    entry: Learner, settings: list[dict[str, Any]], train: Queries, measure: Measure | None, seed: int, jobs: int
+    entry: Learner, settings: list[dict[str, Any]], train: Queries, measure: Measure | None, seed: int, jobs: int | None
 ) -> Vector | None:
     """The mean measure of every setting over queries that were held out in turn; None for a single query."""
     found = []
@@ -324,8 +315,10 @@ def _scores(model: Any, queries: Queries) -> Vector:
     return checks.as_scores(model.predict(queries), queries.n_documents)
 
 
-def _evaluate(model: Any, queries: Queries, scores: Vector, measure: Measure | None, jobs: int) -> float:
+def _evaluate(model: Any, queries: Queries, scores: Vector, measure: Measure | None, jobs: int | None) -> float:
     """The mean measure of the scores of a fitted model."""
+    if measure is None and not isinstance(model, Ranker):
+        return float(model.score(queries))
     return mean_measure(queries, scores, model._measure() if measure is None else measure, jobs)
 
 
@@ -347,9 +340,3 @@ def _settle(model: Any) -> dict[str, Any]:
     values = {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
     known = {name: value for name, value in values.items() if isinstance(value, (int, float, str))}
     return {name: plain(value, name) for name, value in known.items() if value == value}  # NaN: not used
-
-
-def _as_json(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """A setting as it will be read back from a file."""
-    described: dict[str, Any] = json.loads(json.dumps({name: plain(value, name) for name, value in setting.items()}))
-    return described

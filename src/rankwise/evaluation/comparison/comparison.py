@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
 from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.comparison.folds import FoldPart
-from rankwise.evaluation.evaluation import Evaluation, evaluate
+from rankwise.evaluation.evaluation import Evaluation, evaluate, none_if_nan, plain_ids
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
 from rankwise.guarantees.scope import HOLDOUT, Scope
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BETTER, WORSE, EQUAL, BASE = "+", "-", "=", "base"
+_FIRST_FOLD = replace(HOLDOUT, population=f"{HOLDOUT.population}; the hold-out is the test part of the first fold")
 _INCHES_A_LINE, _INCHES_AROUND, _INCHES_A_PANEL, _MOST_INCHES = 0.24, 0.9, 3.4, 20.0
 
 
@@ -65,20 +65,14 @@ class Comparison:
         The argument ``folds`` of :func:`compare`.
     """
 
-    SCOPES: ClassVar[Mapping[str, Scope]] = MappingProxyType(
-        {
-            "certificate_of_the_winner": replace(
-                HOLDOUT,
-                population=f"{HOLDOUT.population}; the hold-out is the test part of the first fold",
-                choices="the choice of the winner on the validation part; not a choice by the test results",
-            ),
-            "certificates": replace(
-                HOLDOUT,
-                population=f"{HOLDOUT.population}; the hold-out is the test part of the first fold",
-                choices="any choice among the rankers, by the test results too: each is certified at delta / K",
-            ),
-        }
-    )
+    SCOPES: ClassVar[Mapping[str, Scope]] = {
+        "certificate_of_the_winner": replace(
+            _FIRST_FOLD, choices="the choice of the winner on the validation part; not a choice by the test results"
+        ),
+        "certificates": replace(
+            _FIRST_FOLD, choices="any choice among the rankers, by the test results too: each is certified at delta / K"
+        ),
+    }
 
     queries: Queries
     scores: dict[str, NDArray[np.float64]]
@@ -418,21 +412,21 @@ class Comparison:
         for name, result in self.results.items():
             measures = result.to_dict(self.level)["measures"]
             for title, found in measures.items():
-                found["per_fold"] = [_number(self.on_fold(result, fold).mean[title]) for fold in folds]
+                found["per_fold"] = [none_if_nan(self.on_fold(result, fold).mean[title]) for fold in folds]
                 found["mark"] = self.mark(name, title)
             results[name] = measures
         per_query = {
-            name: {title: list(map(_number, result[title].tolist())) for title in self.titles}
+            name: {title: list(map(none_if_nan, result[title].tolist())) for title in self.titles}
             for name, result in self.results.items()
         }
         return {
             **self.about,
             "winner": self.winner,
             "results": results,
-            "tests": [{name: _number(value) for name, value in row.items()} for row in self.tests],
+            "tests": [{name: none_if_nan(value) for name, value in row.items()} for row in self.tests],
             "cells": [cell.line() for cell in self.cells],
             "per_query": {
-                "qid": [name if isinstance(name, (int, float, str)) else str(name) for name in self.queries.names()],
+                "qid": plain_ids(self.queries.names()),
                 "fold": self.fold_of_query.tolist(),
                 "values": per_query,
             },
@@ -572,8 +566,3 @@ class Comparison:
         """The positions where the queries of each fold begin, and where the last ends."""
         sizes: list[int] = [fold["test"] for fold in self.about["data"]["folds"]]
         return [0, *accumulate(sizes)]
-
-
-def _number(value: Any) -> Any:
-    """None for NaN."""
-    return None if isinstance(value, float) and math.isnan(value) else value

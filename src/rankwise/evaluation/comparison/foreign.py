@@ -6,6 +6,7 @@ XGBoost, to queries. :class:`LambdaRank` is LightGBM's lambdarank as a ranker of
 """
 
 import os
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -56,6 +57,7 @@ class OnArrays(BaseEstimator):  # type: ignore[misc]
         return self.model_.predict(np.asarray(queries.X))
 
 
+@dataclass(eq=False, repr=False)
 class LambdaRank(BaseEstimator):  # type: ignore[misc]
     """``lightgbm.train`` with the objective lambdarank, and early stopping by NDCG on the validation part.
 
@@ -92,26 +94,15 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
 
     takes_validation = True
 
-    def __init__(
-        self,
-        measure: Any = "nDCG@10",
-        *,
-        trees: int = 1000,
-        few_trees: int = 100,
-        rate: float = 0.05,
-        leaves: int = 31,
-        smallest_leaf: int = 20,
-        patience: int = 50,
-        random_state: int = 0,
-    ) -> None:
-        self.measure = measure
-        self.trees = trees
-        self.few_trees = few_trees
-        self.rate = rate
-        self.leaves = leaves
-        self.smallest_leaf = smallest_leaf
-        self.patience = patience
-        self.random_state = random_state
+    measure: Any = "nDCG@10"
+    _: KW_ONLY
+    trees: int = 1000
+    few_trees: int = 100
+    rate: float = 0.05
+    leaves: int = 31
+    smallest_leaf: int = 20
+    patience: int = 50
+    random_state: int = 0
 
     def fit(self, queries: Queries, validation: Queries | None = None) -> Self:
         """Grow trees on ``queries``, as many as do best on ``validation``.
@@ -129,11 +120,11 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
             The object itself.
         """
         refuse_document_weights(queries, "LightGBM")
-        lightgbm = require("lightgbm")
+        lightgbm, measure = require("lightgbm"), parse(self.measure)
         rules = {
             "objective": "lambdarank",
             "metric": "ndcg",
-            "eval_at": [self._cutoff()],
+            "eval_at": [measure.cutoff or 10 if isinstance(measure, NDCG) else 10],
             "learning_rate": self.rate,
             "num_leaves": self.leaves,
             "min_data_in_leaf": self.smallest_leaf,
@@ -158,18 +149,13 @@ class LambdaRank(BaseEstimator):  # type: ignore[misc]
         """Score every document."""
         return np.asarray(self.model_.predict(np.asarray(queries.X), num_iteration=self.trees_), dtype=np.float64)
 
-    def _cutoff(self) -> int:
-        """The cutoff of the NDCG that is watched."""
-        measure = parse(self.measure)
-        return measure.cutoff if isinstance(measure, NDCG) and measure.cutoff is not None else 10
-
 
 def _check_labels(queries: Queries) -> tuple[Any, Vector]:
     """Features and labels, query after query; labels that LightGBM does not take raise an error."""
     X, y = in_list_order(queries)
-    if len(y) and ((y != np.rint(y)) | (y > _LARGEST_LABEL)).any():
-        odd = y[(y != np.rint(y)) | (y > _LARGEST_LABEL)][0]
-        raise DataError(f"LightGBM's lambdarank requires integer labels from 0 to {_LARGEST_LABEL}, got {odd:g}")
+    odd = y[(y != np.rint(y)) | (y > _LARGEST_LABEL)]
+    if len(odd):
+        raise DataError(f"LightGBM's lambdarank requires integer labels from 0 to {_LARGEST_LABEL}, got {odd[0]:g}")
     return X, y
 
 

@@ -37,11 +37,6 @@ def key_of(facts: Mapping[str, Any]) -> str:
     return digest_bytes(json.dumps(facts, sort_keys=True).encode())
 
 
-def _optional(queries: Queries) -> tuple[Any, ...]:
-    """The document weights and judged marks that are set; without them the digest is that of earlier versions."""
-    return tuple(array for array in (queries.document_weight, queries.judged) if array is not None)
-
-
 def fingerprint(queries: Queries | None) -> str | None:
     """The digest of everything in judged queries that a ranker or a measure could look at."""
     if queries is None:
@@ -51,7 +46,9 @@ def fingerprint(queries: Queries | None) -> str | None:
     step = max(1, _HASHED // max(1, queries.X.itemsize * queries.n_features))
     for first in range(0, queries.n_documents, step):
         digest.update(np.ascontiguousarray(queries.X[first : first + step]).data.cast("B") if queries.X.size else b"")
-    for array in (queries.y, queries.start, queries.scattered_rows, queries.weight, *_optional(queries)):
+    # without document weights and judged marks the digest is that of earlier versions
+    optional = (array for array in (queries.document_weight, queries.judged) if array is not None)
+    for array in (queries.y, queries.start, queries.scattered_rows, queries.weight, *optional):
         digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
     names = (queries.names(), queries.feature_names, None if queries.docid is None else list(queries.docid))
     digest.update(repr(names).encode())
@@ -101,14 +98,9 @@ def code_of(ranker: Any) -> str:
         return digest_bytes(*(name.encode() + _code(value) for name, value in methods))
 
 
-def versions() -> dict[str, str]:
-    """The versions of all packages whose change could change a bit of the result."""
-    return dict(_versions())
-
-
 @cache
-def _versions() -> dict[str, str]:
-    """The versions, looked up once."""
+def versions() -> Mapping[str, str]:
+    """The versions of all packages whose change could change a bit of the result."""
     installed = {"rankwise": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for package in ("numpy", "scipy", "numba", "piqp", "scikit-learn", "lightgbm"):
         try:

@@ -16,11 +16,11 @@ from sklearn.base import BaseEstimator, clone
 from rankwise._extras import require
 from rankwise.errors import DataError, MissingExtraError, RankwiseError
 from rankwise.evaluation.comparison.foreign import OnArrays
-from rankwise.evaluation.comparison.selection import Grid, grid_for, ranker_called
+from rankwise.evaluation.comparison.selection import Grid, grid_for, ranker_called, refuse_unknown_grids
 from rankwise.io.any_file import kind_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._foreign import takes
+from rankwise.rankers._foreign import is_fitted, takes
 
 LIGHTGBM = "lightgbm"
 
@@ -45,14 +45,14 @@ class Learner:
         """The caller's own object, without the adapter around it."""
         return self.ranker.model if isinstance(self.ranker, OnArrays) else self.ranker
 
-    def fresh(self, setting: Mapping[str, Any], inner_jobs: int) -> Any:
+    def fresh(self, setting: Mapping[str, Any], inner_jobs: int | None) -> Any:
         """Make an unfitted copy.
 
         Parameters
         ----------
         setting : dict
             Parameters to set.
-        inner_jobs : int
+        inner_jobs : int or None
             Threads of the copy, where the caller has not set them.
 
         Returns
@@ -115,11 +115,7 @@ def as_entries(
     named = _name_rankers(rankers)
     if not named:
         raise RankwiseError("a comparison requires at least one ranker")
-    if grids is not None and not isinstance(grids, Mapping):
-        raise RankwiseError(f"grids must be a dict from ranker names to grids, got {type(grids).__name__}")
-    unknown = [name for name in grids or {} if name not in named]
-    if unknown:
-        raise RankwiseError(f"grids names {unknown[0]!r}, which is not among the rankers {', '.join(map(repr, named))}")
+    refuse_unknown_grids(grids, named)
     return {name: _entry(name, value, measure, grids or {}, random_state) for name, value in _present(named).items()}
 
 
@@ -171,7 +167,7 @@ def _entry(name: str, value: Any, measure: str | Measure, grids: Mapping[str, Gr
     elif isinstance(value, type):
         raise RankwiseError(f"{name!r} must be an instance, got the class {value.__name__}: pass {value.__name__}(...)")
     # a fitted model is never trained again: it may have cost days
-    elif not hasattr(value, "fit") or _is_fitted(value):
+    elif hasattr(value, "n_features_in_") if isinstance(value, Ranker) else is_fitted(value):
         entry = Fitted(value)
     else:
         return _learner(name, value, grids.get(name), random_state)
@@ -210,18 +206,6 @@ def _refuse_no_scores(name: str, value: Any) -> Any:
     )
 
 
-def _is_fitted(model: Any) -> bool:
-    """Whether a model is fitted, in the ways in which common packages say so."""
-    if isinstance(model, Ranker):
-        return hasattr(model, "n_features_in_")
-    if hasattr(model, "__sklearn_is_fitted__"):
-        return bool(model.__sklearn_is_fitted__())
-    if hasattr(model, "is_fitted") and callable(model.is_fitted):  # CatBoost's way
-        return bool(model.is_fitted())
-    # scikit-learn's convention: what a fit learned ends in an underscore
-    return any(name.endswith("_") and not name.startswith("_") for name in getattr(model, "__dict__", {}))
-
-
 def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Learner:
     """An entry that is trained, with its grid checked and unset seeds set."""
     known = model.get_params() if hasattr(model, "get_params") else {}
@@ -238,7 +222,9 @@ def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Lea
             )
     # foreign objects without a seed would give other results at every run
     if isinstance(model, BaseEstimator) or known:
-        unseeded = [parameter for parameter, value in known.items() if value is None and _is_seed(parameter)]
+        # a nested parameter is named after the objects that it is inside of
+        free = [parameter for parameter, value in known.items() if value is None]
+        unseeded = [parameter for parameter in free if parameter.rpartition("__")[2] == "random_state"]
         model = clone(model, safe=False)
         if unseeded and not isinstance(model, Ranker):
             model.set_params(**dict.fromkeys(unseeded, random_state))
@@ -248,8 +234,3 @@ def _learner(name: str, model: Any, grid: Grid | None, random_state: int) -> Lea
 def takes_lists(model: Any) -> bool:
     """Whether ``predict`` takes queries, as our rankers do, or the features alone."""
     return isinstance(model, Ranker) or (hasattr(model, "fit") and not takes(model.fit, "y"))
-
-
-def _is_seed(parameter: str) -> bool:
-    """Whether a parameter, also a nested one, is a ``random_state``."""
-    return parameter.rpartition("__")[2] == "random_state"

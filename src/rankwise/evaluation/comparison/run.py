@@ -84,7 +84,7 @@ def make_comparison(
     found = significance(results, random_state=seed, **tests) if len(results) > 1 else Table(dict.fromkeys(COLUMNS, ()))
     first = next(iter(results.values()))
     about = {
-        "versions": versions(),
+        "versions": dict(versions()),
         "random_state": seed,
         **tests,
         "choose_by": None if run.chooser is None else repr(run.chooser),
@@ -208,7 +208,7 @@ class ComparisonRun:
             "grid": plain(dict(entry.grid), "grid"),
             "choose_by": None if measure is None else repr(measure),
             "random_state": self.seed,
-            "versions": versions(),
+            "versions": dict(versions()),
         }
         return key_of(facts)
 

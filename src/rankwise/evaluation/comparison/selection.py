@@ -209,14 +209,14 @@ def select(
     >>> len(found.queries), found.chosen["tried"].tolist()
     (60, [2, 2, 2])
     """
-    for name, given in (("rankers", rankers), ("grids", {} if grids is None else grids)):
-        if not isinstance(given, Mapping):
-            raise RankwiseError(f"{name} must be a dict with names as keys, got {type(given).__name__}")
-    unknown = sorted(set(grids or {}) - set(rankers))
-    if unknown:
-        raise RankwiseError(
-            f"grids names {unknown[0]!r}, which is not among the rankers {', '.join(map(repr, rankers))}"
-        )
+    from rankwise.evaluation.comparison.cells import choose  # which imports this module
+    from rankwise.evaluation.comparison.folds import FoldPart
+    from rankwise.evaluation.comparison.rankers import Learner
+
+    judge = None if measure is None else parse(measure)
+    if not isinstance(rankers, Mapping):
+        raise RankwiseError(f"rankers must be a dict with names as keys, got {type(rankers).__name__}")
+    refuse_unknown_grids(grids, rankers)
     tests: list[Queries] = []
     scores: dict[str, list[Vector]] = {name: [] for name in rankers}
     chosen: list[dict[str, Any]] = []
@@ -224,10 +224,10 @@ def select(
         tests.append(fold.test)
         for name, ranker in rankers.items():
             began = time.perf_counter()
-            best, line = _best(ranker, fold, (grids or {}).get(name, {}), measure)
-            scores[name].append(best.predict(fold.test))
-            seconds = time.perf_counter() - began
-            chosen.append({"fold": number, "ranker": name, **line, "seconds": seconds})
+            best = choose(Learner(ranker, (grids or {}).get(name, {})), FoldPart(*fold), judge, seed=0, jobs=None)
+            scores[name].append(best.model.predict(fold.test))
+            line = {"settings": dict(best.setting), "validation": best.judged, "tried": best.tried}
+            chosen.append({"fold": number, "ranker": name, **line, "seconds": time.perf_counter() - began})
     if not tests:
         raise DataError("a selection requires at least one fold")
     columns = {key: [line[key] for line in chosen] for key in chosen[0]} if chosen else {}
@@ -236,20 +236,14 @@ def select(
     )
 
 
-def _best(ranker: Any, fold: Fold, grid: Grid, measure: str | Measure | None) -> tuple[Any, dict[str, Any]]:
-    """The ranker with the best settings on the validation part, the first of equals."""
-    best, found, settings, tried = None, -np.inf, {}, 0
-    pools = isinstance(ranker, Ranker) and ranker.learns_from_validation
-    for setting in combinations(grid):
-        candidate = _fit(ranker, setting, fold, apart=pools)
-        # strictly better wins, so the first of equal settings is kept
-        worth = _evaluate(candidate, fold.validation, measure)
-        tried += 1
-        if best is None or worth > found:
-            best, found, settings = candidate, worth, setting
-    if pools:
-        best = _fit(ranker, settings, fold)
-    return best, {"settings": settings, "validation": found, "tried": tried}
+def refuse_unknown_grids(grids: Any, rankers: Mapping[str, Any]) -> None:
+    """Raise an error unless grids is None or a dict whose keys are names of rankers."""
+    if grids is not None and not isinstance(grids, Mapping):
+        raise RankwiseError(f"grids must be a dict with names of rankers as keys, got {type(grids).__name__}")
+    unknown = [name for name in grids or {} if name not in rankers]
+    if unknown:
+        known = ", ".join(map(repr, rankers))
+        raise RankwiseError(f"grids names {unknown[0]!r}, which is not among the rankers {known}")
 
 
 def combinations(grid: Grid) -> Iterator[dict[str, Any]]:
@@ -278,22 +272,3 @@ def fit_apart(ranker: Ranker, train: Queries, validation: Queries) -> Ranker:
         ranker.set_params(refit="train")
         return ranker.fit(train, validation=validation)
     return ranker.fit(train)
-
-
-def _fit(ranker: Any, setting: Mapping[str, Any], fold: Fold, apart: bool = False) -> Any:
-    """A fitted clone with this setting."""
-    from sklearn.base import clone
-
-    candidate = clone(ranker).set_params(**setting)
-    if apart:
-        return fit_apart(candidate, fold.train, fold.validation)
-    if getattr(candidate, "takes_validation", False):
-        return candidate.fit(fold.train, validation=fold.validation)
-    return candidate.fit(fold.train)
-
-
-def _evaluate(candidate: Any, queries: Queries, measure: str | Measure | None) -> float:
-    """The measure of a fitted ranker."""
-    if measure is None:
-        return float(candidate.score(queries))
-    return float(next(iter(evaluate(queries, candidate.predict(queries), measure).mean.values())))
