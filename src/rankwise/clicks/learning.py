@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import ShownAsFacts, Table
 from rankwise.clicks.accounts import policy_average
 from rankwise.clicks.click_value import ClickValue

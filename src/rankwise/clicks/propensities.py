@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._atomic_write import writing
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.errors import DataError, FileFormatError, RankwiseError

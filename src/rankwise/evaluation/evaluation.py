@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.machine.compile_progress import announce_kernels
+from rankwise._kernels.parallel import announce_kernels
 from rankwise._progress import throughput
 from rankwise._tables import Table
 from rankwise.errors import DataError, DataWarning, RankwiseError, in_one_line, warn

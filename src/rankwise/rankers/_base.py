@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._kernels.blas import one_blas_thread
-from rankwise._kernels.machine.compile_progress import announce_kernels
+from rankwise._kernels.parallel import announce_kernels, one_blas_thread
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._parameters import NonNegativeInt
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import Table
 from rankwise.analysis.importance import FeatureImportance, losses_by_query, weights_of
 from rankwise.errors import RankwiseError

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
 from rankwise.queries.checks import as_random, as_range, as_whole, is_number, refuse_unless_one_of

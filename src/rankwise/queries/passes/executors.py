@@ -31,7 +31,7 @@ import numpy as np
 
 from rankwise._extras import require
 from rankwise._kernels import parallel
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.passes.journal import digest_of

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 

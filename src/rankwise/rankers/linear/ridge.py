@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
