@@ -133,7 +133,7 @@ def compare(
         precompile,
     )
     from rankwise.evaluation.comparison.store import Cells
-    from rankwise.measures.conventions import settle
+    from rankwise.measures._base import settle
 
     if report is not None:
         from rankwise.report.page import check_report

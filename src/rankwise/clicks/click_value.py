@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rankwise._tables import ShownAsFacts
-from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees.scope import Scope
+from rankwise.guarantees._bound import Bound, Precondition, Scope
 
 SOURCE = (
     "clipped inverse propensities (Joachims, Swaminathan and Schnabel 2017) with betting (Waudby-Smith and Ramdas 2024)"

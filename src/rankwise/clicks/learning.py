@@ -35,7 +35,7 @@ from rankwise.clicks.log import ClickLog
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.values import gain
 from rankwise.errors import DataError, DataWarning, RankwiseError, warn
-from rankwise.guarantees.scope import Scope
+from rankwise.guarantees._bound import Scope
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.given_relevance import GivenSoftmax

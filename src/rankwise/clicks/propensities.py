@@ -58,9 +58,8 @@ from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.guarantees._bound import refuse_unless_chance
+from rankwise.guarantees._bound import Scope, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import SHARE
-from rankwise.guarantees.scope import Scope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,10 +21,10 @@ from rankwise._progress import throughput
 from rankwise._tables import Table
 from rankwise.errors import DataError, DataWarning, RankwiseError, in_one_line, warn
 from rankwise.evaluation.statistics.intervals import How, interval, mean
-from rankwise.guarantees.scope import APPROXIMATE, Scope
-from rankwise.measures._base import Empty, Measure, Ties
+from rankwise.guarantees._bound import APPROXIMATE, Scope
+from rankwise.measures._base import Empty, Measure, Ties, settle
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
-from rankwise.measures.conventions import Convention, convention, settle
+from rankwise.measures.conventions import Convention, convention
 from rankwise.queries import checks, grouping
 from rankwise.queries.overlap import overlap
 from rankwise.queries.parts.parts import Parts

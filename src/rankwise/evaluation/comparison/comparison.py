@@ -21,9 +21,8 @@ from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
 from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.comparison.folds import FoldPart
 from rankwise.evaluation.evaluation import Evaluation, evaluate
-from rankwise.guarantees._bound import refuse_unless_chance
+from rankwise.guarantees._bound import HOLDOUT, Scope, refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
-from rankwise.guarantees.scope import HOLDOUT, Scope
 from rankwise.measures._base import Measure
 from rankwise.queries.fingerprints import Seen, fingerprints
 from rankwise.queries.queries import Queries

@@ -18,8 +18,7 @@ from rankwise._parameters import OpenFraction, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees.scope import TRAINING
+from rankwise.guarantees._bound import TRAINING, Bound, Precondition
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
