@@ -23,9 +23,8 @@ from rankwise._kernels import parallel
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise._progress import progress
 from rankwise._tables import Table
-from rankwise.queries.checks import Floats, plural
+from rankwise.queries.checks import Floats, names_or_columns, plural
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import names_or_columns
 
 Keys = NDArray[np.uint64]
 

@@ -375,3 +375,13 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         _limit.leave(scope)
+
+
+def available_memory() -> int | None:
+    """The bytes that can be allocated without swapping, or None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            figures = dict([line.split(":", 1) for line in lines])
+        return int(figures["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None

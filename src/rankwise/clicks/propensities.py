@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of

@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
 from rankwise._extras import require
-from rankwise._files import STORE, path_of, signature
+from rankwise._files import STORE, path_of, signature, writing
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import ByteStream, beginning_of, open_stream
 from rankwise.io.tables.csv import CsvText

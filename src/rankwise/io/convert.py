@@ -37,7 +37,7 @@ from rankwise.io.tables.rows import (
 )
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats, Missing
-from rankwise.queries.grouping import as_ids
+from rankwise.queries.grouping import StringColumn, as_ids
 from rankwise.queries.parts.manifest import NAME
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.parts.regroup import RANGE_BYTES, IdKind, Regrouped, SourceBlock
@@ -46,7 +46,6 @@ from rankwise.queries.parts.write import PART_BYTES, PartsWriter
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySet
 from rankwise.queries.stored import load_queries
-from rankwise.queries.string_column import StringColumn
 
 OnRead = Callable[[int], object]
 

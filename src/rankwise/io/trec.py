@@ -18,16 +18,14 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._atomic_write import writing
-from rankwise._files import path_of
+from rankwise._files import path_of, writing
 from rankwise._parameters import validated
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import lines_of, name_of
 from rankwise.queries.checks import as_floats, as_scores, first_repeated
-from rankwise.queries.grouping import as_ids
+from rankwise.queries.grouping import StringColumn, as_ids, offsets
 from rankwise.queries.queries import Queries, as_queries
-from rankwise.queries.string_column import StringColumn, offsets
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.errors import DataError
+from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries, as_queries
-from rankwise.queries.string_column import StringColumn
 
 
 def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:

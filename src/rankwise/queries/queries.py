@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.errors import DataError
 from rankwise.queries import checks, grouping
-from rankwise.queries.checks import Floats, Missing, plural
+from rankwise.queries.checks import Floats, Missing, check_fields, plural
 from rankwise.queries.grouped_labels import Labels
-from rankwise.queries.selection import Query, as_scaling, check_fields, one_query, select, select_features
-from rankwise.queries.source import MemorySource
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import StringColumn
+from rankwise.queries.selection import Query, as_scaling, one_query, select_features
+from rankwise.queries.source import MemorySource, select
 
 if TYPE_CHECKING:
     from os import PathLike

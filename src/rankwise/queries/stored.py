@@ -32,9 +32,9 @@ from rankwise._store import Store, StoreWriter, read_store
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries import checks, grouping
 from rankwise.queries.checks import as_document_weights
+from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
-from rankwise.queries.string_column import StringColumn
 
 KIND = "queries"
 _ROWS_AT_ONCE = 1 << 20

@@ -7,6 +7,22 @@ certificates rest on, ranks, and saves.
 
 A ranker implements ``_fit`` and ``_scores``, and ``_state`` and ``_restore`` for its file. Ctrl-C during ``fit``
 reaches the caller as KeyboardInterrupt; if a round had finished, the ranker holds what was learned by then.
+
+As far as its parameters go, a ranker is a dataclass: it declares its own as fields with their defaults and inherits the
+rest, and ``dataclass`` writes the constructor. scikit-learn reads the parameters off the signature of that constructor
+(``get_params``, ``set_params``, ``clone``, ``repr``), as it does with any other estimator::
+
+    @dataclass(eq=False, repr=False, kw_only=True)
+    class MyRanker(SelectionParameters, LinearRanker):
+        name = "MyRanker"
+
+        temperature: float = 1.0
+
+``eq=False`` and ``repr=False`` keep scikit-learn's own. Only classes with the decorator contribute parameters: what
+``fit`` learns (names that end in an underscore) is annotated in undecorated classes or not at all.
+
+The annotations are constraints (:mod:`rankwise._parameters`): ``fit`` checks them before it looks at X. Conditions on
+several parameters go into ``_check_parameters``.
 """
 
 import os
@@ -14,7 +30,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,20 +39,26 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from rankwise._kernels.parallel import announce_kernels, one_blas_thread
+from rankwise._parameters import (
+    Check,
+    Jobs,
+    check_parameters,
+    describe,
+)
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.errors import DataError, Interrupted, RankwiseError
-from rankwise.measures._base import Measure
-from rankwise.queries.checks import Floats
+from rankwise.errors import DataError, Interrupted, MeasureError, RankwiseError
+from rankwise.measures._base import Measure, parse
+from rankwise.queries.checks import Floats, Missing
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
-from rankwise.rankers._parameters import CommonParameters, trainable
-from rankwise.rankers._passes import rank_by_scores, rank_parts, recorded_passes, score_queries
+from rankwise.rankers._inputs import score_queries
+from rankwise.rankers._passes import rank_by_scores, rank_parts, recorded_passes
 from rankwise.rankers._record import FitRecord, begin_record
 
 if TYPE_CHECKING:
@@ -45,6 +68,52 @@ if TYPE_CHECKING:
     from rankwise.queries.passes.estimate import Estimate
     from rankwise.queries.source import Job, QuerySource
     from rankwise.rankers.certificate.objective import TrainingObjective
+
+
+def trainable(spelling: Any) -> Measure:
+    """The measure of this spelling, or an error if no ranker can be trained for it."""
+    measure = parse(spelling)
+    if not measure.depends_on_labels:
+        raise MeasureError(f"{measure.title} does not depend on labels: no ranker can be trained for it")
+    return measure
+
+
+AnyMeasure = Annotated[Any, Check("a measure or its name, such as 'nDCG@10'", lambda value: bool(trainable(value)))]
+
+
+@dataclass(eq=False, repr=False)
+class CommonParameters:
+    """The parameters of every ranker.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="nDCG@10"
+        The measure that the ranker is trained for, or that is used for model selection; ``score`` reports it.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min", "keep"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays: raise an error, replace it by 0, or by the smallest value
+        of the feature within the query; "keep" leaves it to rankers that give it a meaning, others raise an error.
+    """
+
+    measure: AnyMeasure = "nDCG@10"
+    _: KW_ONLY
+    n_jobs: Jobs = None
+    verbose: bool = False
+    missing: Missing = "error"
+
+    def _check_parameters(self) -> None:
+        """Raise an error for parameters that cannot be used; nothing here depends on data."""
+        check_parameters(self)
+        if self.missing == "keep" and not getattr(self, "keeps_missing", False):
+            raise self._wrong("missing", "'error', 'zero' or 'min', because it gives no meaning to missing values")
+
+    def _wrong(self, name: str, expected: str) -> RankwiseError:
+        """The error about a parameter that does not fit the others."""
+        return RankwiseError(describe(getattr(self, name), name, type(self).__name__, expected))
+
 
 Vector = NDArray[np.float64]
 
@@ -306,8 +375,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         DataError
             If the data are malformed, or the grouping of rows is not given.
         """
-        from rankwise.rankers._model_selection import weighted_mean
-        from rankwise.rankers._passes import measure_ranker
+        from rankwise.rankers._model_selection import measure_ranker, weighted_mean
 
         if sample_weight is not None:
             raise DataError(
@@ -402,7 +470,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         path : str or path-like
             The file; an existing one is replaced atomically.
         """
-        from rankwise.rankers._persist import save_ranker
+        from rankwise.rankers._record import save_ranker
 
         self._check_fitted()
         save_ranker(self, path)

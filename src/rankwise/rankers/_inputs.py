@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError, warn
 from rankwise.features.table import RawTable, as_table
@@ -28,6 +29,7 @@ from rankwise.queries.selection import Query
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
+
 
 # Standard deviations that differ by more than this factor are uneven: a rare indicator beside a standardized number
 # differs by 10. Deviations of few rows say nothing, and those of many rows are estimated from some.
@@ -151,6 +153,11 @@ def align(ranker: "Ranker", queries: Any, scaled: bool = True) -> Queries:
     check_width(ranker, queries.n_features)
     check_missing(ranker, queries)
     return cast(Queries, queries)
+
+
+def score_queries(queries: Queries, ranker: "Ranker") -> NDArray[np.float64]:
+    """The scores of the documents."""
+    return ranker._scores(align(ranker, queries).X)
 
 
 def as_rows(ranker: "Ranker", X: Any) -> checks.Floats:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -12,35 +12,14 @@ from numpy.typing import NDArray
 
 from rankwise._tables import Table
 from rankwise._version import __version__
-from rankwise.measures._base import Measure, Ties
-from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
-from rankwise.rankers._inputs import align
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
 Vector = NDArray[np.float64]
-
-
-def score_queries(queries: Queries, ranker: "Ranker") -> Vector:
-    """The scores of the documents."""
-    return ranker._scores(align(ranker, queries).X)
-
-
-def measure_ranker(queries: QuerySource, ranker: "Ranker", measure: Measure, ties: Sequence[Ties]) -> Vector:
-    """The measure of a ranker on every query, for each treatment of ties; NaN where it is 0/0."""
-    values: Vector = queries.apply(_measure_block, ranker, measure, tuple(ties), axis=1)
-    return values
-
-
-def _measure_block(queries: Queries, ranker: "Ranker", measure: Measure, ties: tuple[Ties, ...]) -> Vector:
-    n_jobs = getattr(ranker, "n_jobs", None)
-    scores = ranker.predict(queries)
-    lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows, queries.judged)
-    return np.concatenate([measure_lists([measure], lists, ties=one, n_jobs=n_jobs) for one in ties])
 
 
 def rank_by_scores(queries: Queries, scores: Vector) -> Table:
@@ -88,9 +67,8 @@ def recorded_passes(
     None
         Nothing.
     """
-    from rankwise._codec import Opaque, encode_parameters
     from rankwise.queries.passes.journal import Journal
-    from rankwise.rankers._record import IDLE
+    from rankwise.rankers._record import IDLE, Opaque, encode_parameters
 
     given = {
         name: type(value.value).__name__ if isinstance(value, Opaque) else value

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import as_random
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.queries.checks import as_random, as_range, as_whole, is_number
+from rankwise.queries.checks import as_range, as_whole, is_number
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import as_random
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.queries.checks import as_random, as_range, as_whole, is_number, refuse_unless_one_of
+from rankwise.queries.checks import as_range, as_whole, is_number, refuse_unless_one_of
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 

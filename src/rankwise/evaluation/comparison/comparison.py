@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, PAPER, house_style, new_figure
+from rankwise._files import writing
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate

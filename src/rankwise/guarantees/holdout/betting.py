@@ -293,9 +293,6 @@ class LowerGrid:
 # ------------------------------------------------------------------------------------------------------------- readings
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class Readings:
     """The losses of a hold-out, divided by what is known about them.

@@ -11,13 +11,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
-from rankwise._files import path_of
+from rankwise._files import path_of, writing
 from rankwise._kernels import parallel
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import first_repeated, refuse_unjudged
+from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries, as_queries
-from rankwise.queries.string_column import StringColumn
 
 BLOCK = 1 << 22  # bytes formatted together, at most
 BATCH = 8  # blocks that may wait for the file

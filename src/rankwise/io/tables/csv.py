@@ -24,7 +24,7 @@ from rankwise.io.sources import DELIMITERS, ByteStream, open_text
 from rankwise.io.tables.records import as_csv
 from rankwise.io.tables.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 from rankwise.queries.checks import Missing, first_repeated
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import StringColumn
 
 # Cells of numbers that count as empty: those that pandas takes for missing.
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._atomic_write import writing
 from rankwise._extras import require
-from rankwise._files import path_of
+from rankwise._files import path_of, writing
 from rankwise._parameters import validated
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
@@ -40,10 +39,9 @@ from rankwise.io.tables.rows import (
     without_unjudged,
 )
 from rankwise.queries.checks import Floats, Missing, as_scores, refuse_unjudged
-from rankwise.queries.grouping import as_ids
+from rankwise.queries.grouping import StringColumn, as_ids
 from rankwise.queries.queries import Queries
 from rankwise.queries.stored import plain_ids
-from rankwise.queries.string_column import StringColumn
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from rankwise._extras import require
 from rankwise._files import ARROW, PARQUET, signature
+from rankwise._kernels.parallel import available_memory
 from rankwise._store import KEY
 from rankwise.errors import DataError, FileFormatError, nearest
 from rankwise.io.sources import beginning_of
-from rankwise.queries.checks import Floats, Missing, available_memory, refuse_unless_one_of
-from rankwise.queries.grouping import parse_ids
+from rankwise.queries.checks import Floats, Missing, refuse_unless_one_of
+from rankwise.queries.grouping import StringColumn, parse_ids
 from rankwise.queries.queries import Queries
-from rankwise.queries.string_column import StringColumn
 
 Unjudged = Literal["error", "drop", "zero"]
 _ROWS = 1024  # rows of a matrix that are filled together

@@ -18,11 +18,11 @@ from rankwise._files import path_of
 from rankwise._store import Store, open_store
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries import checks, grouping
+from rankwise.queries.grouping import StringColumn, offsets
 from rankwise.queries.parts.manifest import INDEX_KIND, Manifest, PartFile, read_manifest
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import as_scaling
 from rankwise.queries.stored import KIND, read_scaler
-from rankwise.queries.string_column import StringColumn, offsets
 
 if TYPE_CHECKING:
     from rankwise.queries.parts.parts import Parts

@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
+from rankwise._kernels.parallel import available_memory
 from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError
-from rankwise.queries import checks
 from rankwise.queries.checks import plural
+from rankwise.queries.grouping import StringColumn, offsets
 from rankwise.queries.parts.files import LazyRows, PartFiles, checksum, join_blocks
 from rankwise.queries.parts.manifest import Manifest
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.passes.executors import Threads, executor_of
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
-from rankwise.queries.string_column import StringColumn, offsets
 
 if TYPE_CHECKING:
     from rankwise.queries.fingerprints import Marks
@@ -426,7 +426,7 @@ class Parts:
         DataError
             If they would take more than half of the free memory.
         """
-        free = checks.available_memory()
+        free = available_memory()
         if not force and free is not None and self.bytes > _SHARE * free:
             raise DataError(
                 f"{self.path} would take {self.bytes / 2**30:,.1f} GiB in memory, more than half of the "

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import new_folder
-from rankwise._files import path_of
+from rankwise._files import new_folder, path_of
 from rankwise._kernels import parallel
 from rankwise._progress import track
 from rankwise._store import StoreWriter
@@ -25,13 +24,13 @@ from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import refuse_unjudged
 from rankwise.queries.fingerprints import fingerprints
+from rankwise.queries.grouping import StringColumn, offsets
 from rankwise.queries.parts.files import checksum
 from rankwise.queries.parts.manifest import INDEX, INDEX_KIND, NAME, Ids, Manifest, PartFile, Summary
 from rankwise.queries.parts.query_numbers import QueryNumbers
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.scaling import Scaler
 from rankwise.queries.stored import Form, QueriesWriter, append_scaler, load_queries, plain_ids
-from rankwise.queries.string_column import StringColumn, offsets
 
 # Bytes of a part where nothing else is said.
 PART_BYTES = 256 << 20

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels.dot_products import linear_scores
-from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed
+from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -29,8 +29,8 @@ from rankwise.queries.checks import Floats, Missing
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import MANY, weighted_mean
-from rankwise.rankers._parameters import AnyLoss, Features, Folds, Signs, Weights, raw_weights
+from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
+from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
 from rankwise.rankers.boosting.growing import (
     UNJUDGED,
     BinnedRows,
@@ -226,7 +226,7 @@ class BoostedRanker(Ranker):
         if self.start is not None:
             self._refuse_gaps(sets)
         together = joined(sets)
-        rng = checks.as_random(self.random_state)
+        rng = as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self.seeds).tolist()
         derivatives = Derivatives.of(loss, together, self.n_jobs)
         rows = self._rows(sets, categorical)

@@ -10,30 +10,18 @@ in the units of the raw features, because a scale learned from the same queries 
 that a loss declares decide preconditions (:func:`with_known_preconditions`); the rest stays open, and is shown.
 """
 
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import Precondition
-from rankwise.guarantees.certificate import Claim
-from rankwise.losses._base import Loss
-from rankwise.measures._base import Measure
-from rankwise.queries.overlap import same_content
-from rankwise.queries.queries import Queries
-
-if TYPE_CHECKING:
-    from rankwise.rankers._base import Ranker
-
-import math
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
-
 from rankwise._kernels.radius import largest_radius
-from rankwise.guarantees._bound import Bound, refuse_unless
+from rankwise.errors import RankwiseError
+from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average
 from rankwise.guarantees.bounds.uniform import (
     FIRST_BALL,
@@ -47,11 +35,14 @@ from rankwise.guarantees.bounds.uniform import (
     linf_ball,
     smooth_ball,
 )
-from rankwise.guarantees.certificate import READINGS
+from rankwise.guarantees.certificate import READINGS, Claim
 from rankwise.guarantees.holdout.betting import Readings
+from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
-from rankwise.measures._base import Ties
-from rankwise.rankers._passes import measure_ranker
+from rankwise.measures._base import Measure, Ties
+from rankwise.queries.overlap import same_content
+from rankwise.queries.queries import Queries
+from rankwise.rankers._model_selection import measure_ranker
 from rankwise.solvers.online.ledger import Ledger
 
 if TYPE_CHECKING:

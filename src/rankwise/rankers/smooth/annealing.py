@@ -37,8 +37,8 @@ from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import EachChunk, QuerySource
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._model_selection import measure_of_weights
-from rankwise.rankers._parameters import as_grid, raw_weights
+from rankwise.rankers._model_selection import as_grid, measure_of_weights
+from rankwise.rankers._parameters import raw_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend, within
 
 Vector = NDArray[np.float64]
