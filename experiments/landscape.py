@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import as_random
 from rankwise._tables import Table
 from rankwise.losses._base import SmoothedMeasure, smoothed
@@ -14,6 +13,7 @@ from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
+from rankwise.rankers._base import linear_scores
 from rankwise.rankers._inputs import align
 from rankwise.rankers._model_selection import mean_measure
 from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights, within_lists

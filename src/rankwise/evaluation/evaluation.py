@@ -508,7 +508,7 @@ def _measure(
     labels = judged.labels()
     if not isinstance(scores, (np.ndarray, Sequence)) and hasattr(scores, "predict"):
         scores = predict_scores(scores, judged)
-    values = checks.as_scores(scores, judged.n_documents)
+    values = _as_scores(scores, judged.n_documents)
     if tool is not None:
         _refuse_labels(tool, measures, labels)
         values = _in_single_precision(values) if tool.single else values
@@ -518,6 +518,13 @@ def _measure(
         rows, order = _by_docid(judged, values), "stable"
     lists = ScoredLists(values, labels, judged.start, rows, judged.judged)
     return measure_lists(measures, lists, ties=order, n_jobs=n_jobs), lists  # type: ignore[arg-type]
+
+
+def _as_scores(scores: Any, n_documents: int) -> NDArray[np.float64]:
+    """Scores as float64; those of rankers are that already, and are looked at for NaN alone."""
+    plain = isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.shape == (n_documents,)
+    usable = plain and scores.flags.c_contiguous and not np.isnan(scores).any()
+    return scores if usable else checks.as_scores(scores, n_documents)
 
 
 def predict_scores(model: Any, queries: Queries) -> Any:

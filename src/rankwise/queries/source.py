@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rankwise.queries.passes.journal import Journal
     from rankwise.queries.queries import Queries
     from rankwise.queries.scaling import Scaler
+    from rankwise.queries.selection import Query
 
 
 Vector = NDArray[np.float64]

@@ -31,13 +31,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
+from numba import types
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from rankwise._kernels import parallel
+from rankwise._kernels.dot_products import dot
+from rankwise._kernels.machine.jit import INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
 from rankwise._kernels.parallel import announce_kernels, one_blas_thread
 from rankwise._parameters import (
     Check,
@@ -121,6 +126,9 @@ Vector = NDArray[np.float64]
 _IN_FIT = ContextVar("in_fit", default=False)
 
 NOT_LINEAR = "the bounds for linear weights do not apply"
+
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class RankerNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
@@ -529,12 +537,62 @@ class LinearRanker(Ranker):
     coef_: Vector
 
     def _scores(self, X: Floats) -> Vector:
-        from rankwise._kernels.dot_products import linear_scores
 
         return linear_scores(X, self.coef_, self.n_jobs)
 
     def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
+
+
+def _score_rows_by(first: int, last: int, rows: Any, X: Any, weights: Any, out: Any) -> None:
+    """Scores of the rows at places first..last-1 by several vectors of weights, in the bits of ``dot``."""
+    for place in range(first, last):
+        row = place if len(rows) == 0 else rows[place]
+        for k in range(len(weights)):
+            out[k, place] = dot(X[row], weights[k])
+
+
+@cache
+def _score_rows_by_on(dtype: np.dtype[Any]) -> Any:
+    given = (types.int64, types.int64, INTS_IN, features_in(dtype), MATRIX_IN, MATRIX)
+    return compiled(kernel(_score_rows_by), types.void(*given))
+
+
+def scores_by_weights(
+    X: Any, rows: NDArray[np.int64], count: int, weights: NDArray[np.float64], n_jobs: int | None
+) -> NDArray[np.float64]:
+    """The scores of ``count`` rows by several linear models, which read every row once.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    rows : ndarray of int64
+        The rows; empty for the first ``count`` ones.
+    count : int
+        Number of rows.
+    weights : ndarray, shape (n_models, n_features)
+        One vector of weights per model.
+    n_jobs : int or None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    scores : ndarray, shape (n_models, count)
+        In the bits of :func:`rankwise._kernels.dot_products.dot`.
+    """
+    features, models = np.ascontiguousarray(X), np.ascontiguousarray(weights, dtype=np.float64)
+    scores = np.empty((len(models), count))
+    run = _score_rows_by_on(features.dtype)
+    parts = [(first, min(first + parallel.CHUNK, count)) for first in range(0, count, parallel.CHUNK)]
+    parallel.map_chunks(lambda first, last: run(first, last, rows, features, models, scores), parts, n_jobs)
+    return scores
+
+
+def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+    """X coef, row by row. All linear predictions come from here, so candidates are judged by the final bits."""
+    scores: Vector = scores_by_weights(X, _NO_ROWS, len(X), coef[None], n_jobs)[0]
+    return scores
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.dot_products import scores_by_weights
 from rankwise._parameters import (
     NonNegativeFloat,
     NumberRange,
@@ -27,6 +26,7 @@ from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_cand
 from rankwise.queries.chunks import Scale
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import Chunk, Job, QuerySource, rows_in_order
+from rankwise.rankers._base import scores_by_weights
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker

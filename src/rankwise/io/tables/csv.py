@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._extras import require
 from rankwise.errors import FileFormatError
 from rankwise.io.sources import DELIMITERS, ByteStream, open_text
 from rankwise.io.tables.records import as_csv
@@ -299,7 +298,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     columns = wanted.columns
     if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None or len(wanted.names) > _MOST_COLUMNS:
         return None
-    arrow, text = require("pyarrow"), require("pyarrow.csv")
+    arrow, text = map(importlib.import_module, ("pyarrow", "pyarrow.csv"))
     ids = [columns.qid, *([columns.docid] if columns.docid else [])]
     numbers = [*columns.features, *(name for name in (columns.label, columns.weight, columns.document_weight) if name)]
     kinds = {**dict.fromkeys(numbers, arrow.float64()), **dict.fromkeys(ids, arrow.binary())}

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, PlottedTable
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -27,7 +26,7 @@ from rankwise.measures.ndcg import NDCG
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats, Missing
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import Ranker
+from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import OpenFraction, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -21,7 +20,7 @@ from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import TRAINING, Bound, Precondition
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import AnyMeasure, LinearRanker
+from rankwise.rankers._base import AnyMeasure, LinearRanker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
     PositiveAlphas,

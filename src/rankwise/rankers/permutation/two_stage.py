@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import OpenFraction
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -29,7 +28,7 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.queries.chunks import row_blocks, scale_factors
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import AnyMeasure, LinearRanker, registered
+from rankwise.rankers._base import AnyMeasure, LinearRanker, linear_scores, registered
 from rankwise.rankers._model_selection import (
     PositiveAlphas,
     SelectionParameters,
