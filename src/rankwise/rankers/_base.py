@@ -62,9 +62,8 @@ from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
-from rankwise.rankers._inputs import score_queries
-from rankwise.rankers._passes import rank_by_scores, rank_parts, recorded_passes
-from rankwise.rankers._record import FitRecord, begin_record
+from rankwise.rankers._inputs import rank_by_scores, rank_parts, score_queries
+from rankwise.rankers._record import FitRecord, begin_record, recorded_passes
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder

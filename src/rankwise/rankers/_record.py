@@ -15,8 +15,10 @@ classes are made.
 import copy
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
+from importlib.metadata import version
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._store import Store, StoreWriter, canonical_json, digest_state
+from rankwise._version import __version__
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.features.codec import Packed, unpack
 from rankwise.features.state import append_builder, read_builder
@@ -42,6 +45,7 @@ from rankwise.queries.fingerprints import (
 )
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
+from rankwise.queries.source import QuerySource
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
@@ -212,6 +216,55 @@ def _warm_start_sources(ranker: "Ranker") -> "list[Ranker]":
     if getattr(ranker, "warm_start", False) and hasattr(ranker, "coef_"):
         sources.append(ranker)
     return [source for source in sources if isinstance(getattr(source, "record_", None), FitRecord)]
+
+
+@contextmanager
+def recorded_passes(
+    ranker: "Ranker", checkpoint: "str | os.PathLike[str]", train: QuerySource, held: QuerySource | None
+) -> Iterator[None]:
+    """Record the passes of a fit, and take those that an earlier run recorded.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The ranker.
+    checkpoint : path
+        The folder.
+    train : QuerySource
+        What is learned from.
+    held : QuerySource or None
+        What is used for model selection.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    from rankwise.queries.passes.journal import Journal
+
+    given = {
+        name: type(value.value).__name__ if isinstance(value, Opaque) else value
+        for name, value in encode_parameters(ranker).items()
+        if name not in IDLE
+    }
+    about = {
+        "ranker": ranker.name,
+        "parameters": canonical_json(given),
+        "data": train.identity,
+        "validation": "none" if held is None else held.identity,
+        # other versions may have other bits
+        "versions": f"rankwise {__version__}, numpy {version('numpy')}, numba {version('numba')}",
+    }
+    journal = Journal(checkpoint, about)
+    recorded = [one for one in (train, held) if one is not None]
+    for one in recorded:
+        one.record_in(journal)
+    try:
+        yield
+    finally:
+        for one in recorded:
+            one.record_in(None)
+        journal.close()
 
 
 def digest_of(ranker: "Ranker") -> str:
