@@ -13,6 +13,7 @@ without a lock, and the next writer of the same target removes it. :func:`new_fo
 
 import errno
 import glob
+import gzip
 import os
 import re
 import secrets
@@ -22,7 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from rankwise.errors import RankwiseError
 
@@ -250,6 +251,31 @@ def writing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     with refusing(path), atomic_write(path) as part:
         yield part
+
+
+@contextmanager
+def writing_bytes(path: str | os.PathLike[str], level: int = 6) -> Iterator[IO[bytes]]:
+    """:func:`writing` for bytes, which are gzipped if the name ends in ``.gz``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    level : int, default=6
+        How hard gzip tries, from 1 to 9.
+
+    Yields
+    ------
+    file : binary file object
+        Where the bytes go.
+    """
+    with writing(path) as part, open(part, "wb") as file:
+        if not path_of(path).endswith(".gz"):
+            yield file
+            return
+        # no name and no time of writing: the same content gives the same bytes
+        with gzip.GzipFile("", "wb", level, file, 0) as packed:
+            yield packed  # type: ignore[misc]
 
 
 def remove_parts(folder: Path, name: str = "", *, ending: str = "") -> None:

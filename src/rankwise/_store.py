@@ -453,12 +453,10 @@ class StoreWriter:
         with ExitStack() as opened, refusing(self.path):
             if self.memory is not None:
                 self._file: IO[bytes] = self.memory
-                self._file.seek(_RESERVED)
-                self._opened = opened.pop_all()
-                return self
-            part = opened.enter_context(atomic_write(self.path))
-            self._folder = str(part.parent)
-            self._file = opened.enter_context(open(part, "w+b"))
+            else:
+                part = opened.enter_context(atomic_write(self.path))
+                self._folder = str(part.parent)
+                self._file = opened.enter_context(open(part, "w+b"))
             self._file.seek(_RESERVED)
             self._opened = opened.pop_all()
         return self

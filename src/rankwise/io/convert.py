@@ -32,6 +32,7 @@ from rankwise.io.tables.rows import (
     Roles,
     TableRows,
     is_arrow,
+    noted_roles,
     open_arrow,
     without_unjudged,
 )
@@ -432,7 +433,7 @@ class SourceReader:
         """A Parquet or Arrow file."""
         file = open_arrow(name)
         with name_in_errors(name):
-            roles = _add_noted_roles(self._options.roles, file.facts, file.names)
+            roles = replace(self._options.roles, **noted_roles(self._options.roles, file.facts, file.names))
             columns = self._roles(name, file.names, roles).among(file.names)
             row = 0
             for batch in file.batches(columns, _ROWS, self._on_read):
@@ -537,17 +538,6 @@ def _gather(pieces: Iterator[TableRows]) -> Iterator[TableRows]:
             waiting = []
     if waiting:
         yield TableRows.concat(waiting)
-
-
-def _add_noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> Roles:
-    """The roles with what ``write_table`` noted in the file."""
-    if facts.get("labels", "") is None and roles.label not in names:
-        roles = replace(roles, label=None)
-    if roles.weight is None and facts.get("weighted") is True:
-        roles = replace(roles, weight="weight")
-    if roles.document_weight is None and facts.get("document_weighted") is True:
-        roles = replace(roles, document_weight="document_weight")
-    return roles
 
 
 def _batches(dataset: Any, columns: list[str]) -> Iterator[Any]:

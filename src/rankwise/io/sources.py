@@ -26,6 +26,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -66,6 +67,7 @@ _LETTERS = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byt
 _STRAY = "rankwise.stray"  # the name of an error handler, by which codecs find it
 
 
+@dataclass(frozen=True, eq=False)
 class Text:
     """A whole text as an array of bytes, mapped from its file where that is possible.
 
@@ -81,11 +83,10 @@ class Text:
         The byte of the mapping at which ``data`` begins.
     """
 
-    def __init__(self, name: str, data: NDArray[np.uint8], mapping: mmap.mmap | None = None, first: int = 0) -> None:
-        self.name = name
-        self.data = data
-        self._mapping = mapping
-        self._first = first
+    name: str
+    data: NDArray[np.uint8]
+    mapping: mmap.mmap | None = None
+    first: int = 0
 
     def release(self, begin: int, end: int) -> None:
         """Return the memory of bytes that have been read to the system.
@@ -98,11 +99,11 @@ class Text:
         begin, end : int
             The range of bytes; only whole pages inside it are released.
         """
-        begin, end = begin + self._first, end + self._first
+        begin, end = begin + self.first, end + self.first
         begin += -begin % mmap.PAGESIZE
         end -= end % mmap.PAGESIZE
-        if self._mapping is not None and hasattr(mmap, "MADV_DONTNEED") and begin < end:
-            self._mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+        if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED") and begin < end:
+            self.mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
 class _Lookahead:

@@ -424,7 +424,49 @@ class PreparedJob:
         return parallel.map_chunks(result, self.chunks, n_jobs)
 
 
-class MemorySource:
+class QueryLayout:
+    """What follows from the offsets and the weights of queries, wherever their documents are."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        weight: Vector | None
+
+        @property
+        def start(self) -> Numbers: ...
+        @property
+        def n_features(self) -> int: ...
+
+    @property
+    def sizes(self) -> Numbers:
+        """The number of documents of every query."""
+        return np.diff(self.start)
+
+    @property
+    def n_documents(self) -> int:
+        """The number of documents of all queries together."""
+        return int(self.start[-1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(queries, features): scikit-learn counts queries as its samples."""
+        return len(self), self.n_features
+
+    @property
+    def query_weight(self) -> Vector:
+        """The weight of every query; ones where ``weight`` is None."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
+    def counted(self) -> Numbers:
+        """The numbers of the queries of non-zero weight."""
+        return np.flatnonzero(self.query_weight)
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+
+class MemorySource(QueryLayout):
     """The protocol for queries in memory: base class of :class:`rankwise.Queries`."""
 
     __slots__ = ("_fingerprints",)
