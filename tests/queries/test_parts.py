@@ -139,7 +139,7 @@ def test_it_says_what_it_is(parts, queries):
 
 
 def test_what_does_not_fit_into_memory_is_refused_unless_forced(parts, monkeypatch):
-    monkeypatch.setattr("rankwise._kernels.parallel.available_memory", lambda: 1 << 20)
+    monkeypatch.setattr("rankwise.queries.parts.parts.available_memory", lambda: 1 << 20)
     with pytest.raises(DataError, match="more than half of the"):
         parts.to_queries()
     assert len(parts.to_queries(force=True)) == 300

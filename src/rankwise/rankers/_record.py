@@ -46,6 +46,7 @@ from rankwise.queries.fingerprints import (
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
 from rankwise.queries.source import QuerySource
+from rankwise.queries.stored import append_scaler
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
@@ -153,10 +154,7 @@ class FitRecord:
                 file.append(f"seen_queries.{part}.documents", marks["documents"])
             if self.seen.record is not None:
                 file.append("seen_queries.record", np.array(astuple(self.seen.record), dtype=np.uint64))
-        if self.scaler is not None:
-            file.metadata["scaling"], learned = self.scaler.to_state()
-            for name, array in learned.items():
-                file.append(f"scaling.{name}", array)
+        append_scaler(file, self.scaler)
         if self.builder is not None:
             append_builder(file, self.builder.to_state())
 
