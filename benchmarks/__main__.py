@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks import page
 from benchmarks.page import Results
 from benchmarks.sent import FOLDER, Sent
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise._progress import track
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError

@@ -130,7 +130,7 @@ import numpy as np
 import rankwise as rw
 from benchmarks.clock import best_of
 from rankwise._kernels.machine import compile_log
-from rankwise._kernels.dot_products import linear_scores
+from rankwise.rankers._base import linear_scores
 from rankwise.losses.compute import PreparedLists, loss_lists
 
 rng = np.random.default_rng(0)

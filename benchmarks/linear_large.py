@@ -36,7 +36,7 @@ def synthetic(rows: int) -> Any:
 
 def products(X: Any) -> None:
     """One pass of X'X."""
-    from rankwise._kernels.blas import one_blas_thread
+    from rankwise._kernels.parallel import one_blas_thread
 
     total = np.zeros((FEATURES, FEATURES))
     with one_blas_thread():

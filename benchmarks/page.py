@@ -13,8 +13,8 @@ from benchmarks.quality import page as quality
 from benchmarks.sent import Sent, read_all
 from benchmarks.serve import as_table as service_table
 from experiments.pages import markdown_table
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
+from rankwise._files import writing
 
 DOCS = Path(__file__).parents[1] / "docs"
 STORED = DOCS / "benchmarks.json"

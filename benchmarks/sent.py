@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise.errors import FileFormatError
 
 FOLDER = Path(__file__).parents[1] / "docs" / "sent"

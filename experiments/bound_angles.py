@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from experiments.bound_patterns import measured, placement_patterns
 from rankwise._figures import COLORS, house_style, new_figure
+from rankwise._parameters import as_random
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Measure, Vector, parse
@@ -71,7 +72,7 @@ def two_clouds(
             "two clouds have a relevant and an irrelevant document at least, and variances from 0 on: "
             f"found relevant={relevant!r:.40}, irrelevant={irrelevant!r:.40}, variance={variance!r:.40}"
         )
-    random = checks.as_random(random_state)
+    random = as_random(random_state)
     spread = np.diag(variance)
     above = random.multivariate_normal((1.0, 1.0), spread, relevant)
     below = random.multivariate_normal((-1.0, -1.0), spread, irrelevant)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import DOCS
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, INK, house_style, new_figure, save_png
+from rankwise._files import writing
 from rankwise.losses import TypeOne, TypeTwo
 
 NUMBERS, FIGURE = DOCS / "bound_forms.json", DOCS / "figures" / "reproduction_bound_forms.png"

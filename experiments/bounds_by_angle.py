@@ -14,8 +14,8 @@ import numpy as np
 
 from experiments.bound_angles import AngleBounds, bounds_by_angle, draw_bounds, two_clouds
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import save_png
+from rankwise._files import writing
 
 NUMBERS, FIGURE = DOCS / "bounds_by_angle.json", DOCS / "figures" / "bounds_by_angle.png"
 VARIANCES = ((0.2, 0.2), (0.2, 1.3))

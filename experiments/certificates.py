@@ -16,8 +16,8 @@ from typing import Any
 
 from experiments.bounds_by_size import draw_bounds_by_size
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import save_png
+from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import Certificate

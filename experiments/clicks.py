@@ -15,8 +15,8 @@ import numpy as np
 
 from experiments import clicks_runs as runs
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
+from rankwise._files import writing
 from rankwise._progress import track
 
 RESULTS, FIGURE, PAGE = DOCS / "clicks.json", DOCS / "figures" / "clicks.png", DOCS / "clicks.md"

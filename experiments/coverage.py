@@ -28,8 +28,8 @@ from experiments.coverage_intervals import TRIALS, run_trial, worst_failures
 from experiments.coverage_page import FIGURE, PAGE, RESULTS, draw, false_ones, missed_controls, tables
 from experiments.coverage_populations import POPULATIONS
 from experiments.pages import write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import save_png
+from rankwise._files import writing
 from rankwise._progress import progress
 
 DELTA = 0.1

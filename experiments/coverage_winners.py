@@ -24,7 +24,7 @@ import rankwise as rw
 from experiments.coverage import in_order
 from experiments.coverage_counts import Count, check, read_count, verdict
 from experiments.coverage_populations import Mean
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise._tables import Table
 from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.comparison.comparison import Comparison

@@ -23,8 +23,8 @@ import rankwise as rw
 from experiments import direct, smoothrank
 from experiments.pages import DOCS
 from experiments.published import SMOOTHRANK_TABLE_2
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
+from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.evaluation.comparison.selection import select
 from rankwise.evaluation.statistics.multiple_testing import significance

@@ -20,7 +20,7 @@ import numpy as np
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise.evaluation.comparison.selection import select
 from rankwise.evaluation.statistics.multiple_testing import significance
 from rankwise.rankers.smooth.smoothrank import RIDGE_ALPHAS

@@ -27,8 +27,8 @@ import rankwise as rw
 from experiments.pages import DOCS
 from experiments.published import DIRECT_TABLES_2_AND_3
 from experiments.ranking_errors import WIDTH
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, INK, house_style, new_figure, save_png
+from rankwise._files import writing
 from rankwise.analysis.mistakes import (
     GroupGains,
     different_pairs,

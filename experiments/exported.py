@@ -16,7 +16,7 @@ from typing import Any
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise.exports import targets
 from rankwise.exports.formula import TreeSum, WeightedSum
 from rankwise.exports.parity import parity_of

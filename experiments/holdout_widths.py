@@ -15,8 +15,8 @@ from typing import Any, get_args
 import numpy as np
 
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
+from rankwise._files import writing
 from rankwise.evaluation.comparison.selection import select
 from rankwise.guarantees.holdout.intervals import NAMES, Method, mean_interval
 from rankwise.io.folds import read_folds

@@ -14,8 +14,8 @@ import numpy as np
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import save_png
+from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.evaluation.statistics.intervals import interval
 from rankwise.rankers.fusion.normalizers import RULES

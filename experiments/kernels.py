@@ -20,8 +20,8 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
+from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.errors import RankwiseError
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
+from rankwise._parameters import as_random
 from rankwise._tables import Table
 from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
-from rankwise.queries import checks
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
+from rankwise.rankers._base import linear_scores
 from rankwise.rankers._inputs import align
 from rankwise.rankers._model_selection import mean_measure
 from rankwise.rankers.smooth.annealing import at_sigma, largest_gain, list_weights, within_lists
@@ -81,7 +81,7 @@ class Landscape(Table):
         n_jobs: int | None,
     ) -> Self:
         """Walk from -1 to 1 along a Gaussian direction, its components in units of the features' deviations."""
-        direction = checks.as_random(random_state).normal(size=len(coef)) * scale_factors(queries, "auto")[0]
+        direction = as_random(random_state).normal(size=len(coef)) * scale_factors(queries, "auto")[0]
         own, other = (_spread(queries, linear_scores(queries.X, w, n_jobs)) for w in (coef, direction))
         direction *= own / other if other else 0.0
         steps = np.linspace(-1.0, 1.0, points)

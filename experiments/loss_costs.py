@@ -24,8 +24,8 @@ import numpy as np
 
 from benchmarks.__main__ import machine
 from experiments.pages import DOCS, code_pieces, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
+from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.losses import (
     SLAM,

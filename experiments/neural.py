@@ -21,7 +21,7 @@ import numpy as np
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 
 PAGE, RESULTS = DOCS / "neural.md", DOCS / "neural_results.json"
 RANKERS = ("lightgbm", "RidgeRanker", "NeuralRanker")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwise._atomic_write import writing
 from rankwise._figures import save_png
+from rankwise._files import writing
 
 
 def measure_and_draw(

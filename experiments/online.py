@@ -27,7 +27,7 @@ import rankwise as rw
 from experiments.online_figures import FIGURES, TABLES
 from experiments.pages import DOCS, write_block
 from experiments.printed_bounds import printed_003
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.simulation import GRID, PRINTED, printed_options, reading_rounds, simulate

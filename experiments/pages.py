@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise.errors import RankwiseError
 
 DOCS = Path(__file__).parents[1] / "docs"

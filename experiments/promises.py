@@ -10,8 +10,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from experiments.pages import DOCS
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, INK, house_style, new_figure, save_png
+from rankwise._files import writing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,8 @@ from typing import Any
 
 from experiments import smoothrank
 from experiments.pages import DOCS
-from rankwise._atomic_write import writing
 from rankwise._figures import PlottedTable, save_png
+from rankwise._files import writing
 from rankwise.analysis.curves import learning_curves
 from rankwise.analysis.mistakes import gain_by_group, label_pair_errors, queries_by_size
 from rankwise.evaluation.comparison.selection import select

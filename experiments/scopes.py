@@ -11,7 +11,7 @@ from typing import Any
 
 import rankwise.guarantees as guarantees
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise.guarantees.scope import Scope
+from rankwise.guarantees._bound import Scope
 
 PAGE = DOCS / "guarantees.md"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import rankwise as rw
 from experiments.pages import DOCS
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 
 NUMBERS = DOCS / "set_facts.json"
 SETS = ("ohsumed", "mq2008")

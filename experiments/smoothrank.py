@@ -20,8 +20,8 @@ import numpy as np
 
 from experiments.landscape import landscape
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
 from rankwise._figures import save_png
+from rankwise._files import writing
 from rankwise.evaluation.comparison.selection import Selection, select
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.multiple_testing import significance

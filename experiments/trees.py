@@ -15,7 +15,7 @@ from typing import Any
 
 import rankwise as rw
 from experiments.pages import DOCS, markdown_table, write_block
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise.rankers.smooth.smoothrank import RIDGE_ALPHAS
 
 PAGE, RESULTS = DOCS / "choose_ranker.md", DOCS / "trees_results.json"

@@ -50,7 +50,7 @@ from experiments import (
     trees,
 )
 from experiments.pages import DOCS, read_block, write_block
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise.guarantees import Certificate
 
 ROOT = DOCS.parent

@@ -11,8 +11,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankwise
-from rankwise._kernels import blas
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels import parallel
+from rankwise._kernels.parallel import one_blas_thread
 
 PACKAGE = Path(rankwise.__file__).parent
 
@@ -91,7 +91,7 @@ def test_many_threads_that_come_and_go_leave_what_was_there():
 
 def test_a_scope_that_was_broken_off_before_it_could_leave_is_forgotten_by_the_next_one(monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(blas._limit, "leave", lambda scope: None)
+        broken.setattr(parallel._limit, "leave", lambda scope: None)
         with one_blas_thread():
             pass
     assert counts() == {1}

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise import Queries, RidgeRanker, _atomic_write
-from rankwise._atomic_write import atomic_write, remove_parts, writing
+from rankwise import Queries, RidgeRanker, _files
+from rankwise._files import atomic_write, remove_parts, writing
 from rankwise.errors import RankwiseError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and locks of POSIX")
 
 WAITING = """
 import sys, time
-from rankwise._atomic_write import atomic_write
+from rankwise._files import atomic_write
 with atomic_write(sys.argv[1]) as part:
     part.write_bytes(b"half")
     print(part, flush=True)
@@ -127,7 +127,7 @@ def test_r9_a_group_that_cannot_be_kept_gives_no_rights_to_another(tmp_path, mon
     path.write_bytes(b"old")
     path.chmod(0o664)
     was = os.lstat(path)
-    monkeypatch.setattr(_atomic_write, "_status", lambda target: os.stat_result([*was[:5], was.st_gid + 1, *was[6:10]]))
+    monkeypatch.setattr(_files, "_status", lambda target: os.stat_result([*was[:5], was.st_gid + 1, *was[6:10]]))
 
     def refuse(*_):
         raise PermissionError(1, "not permitted")

@@ -20,7 +20,7 @@ import rankwise as rw
 from benchmarks.quality.optional_peers import INSTALLED
 from benchmarks.quality.peers import PEERS, Fit, Scores
 from benchmarks.quality.sets import SETS, Set
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise._progress import track
 
 CELLS = Path(__file__).parents[2] / "build" / "quality"

@@ -12,7 +12,7 @@ from benchmarks.quality.optional_peers import KNOWN
 from benchmarks.quality.peers import PEERS
 from benchmarks.quality.sets import SETS
 from experiments.pages import write_block
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS, PAGE = DOCS / "quality.json", DOCS / "quality.md"

@@ -122,7 +122,7 @@ def compare(
     >>> len(found.queries), found.baseline, len(found.cells)
     (60, 'ridge', 6)
     """
-    from rankwise._kernels.machine.compile_progress import announce_kernels
+    from rankwise._kernels.parallel import announce_kernels
     from rankwise.evaluation.comparison.folds import divide
     from rankwise.evaluation.comparison.rankers import Learner, as_entries
     from rankwise.evaluation.comparison.run import (
@@ -133,7 +133,7 @@ def compare(
         precompile,
     )
     from rankwise.evaluation.comparison.store import Cells
-    from rankwise.measures.conventions import settle
+    from rankwise.measures._base import settle
 
     if report is not None:
         from rankwise.report.page import check_report

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._atomic_write import writing
 from rankwise._extras import require
+from rankwise._files import writing
 from rankwise._tables import Table
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ def _builder(store: Store, names: tuple[str, ...] | None) -> Any:
 
 def _ranker(store: Store, mmap: bool) -> Any:
     """Read a ranker; imported when a file of this kind is opened."""
-    from rankwise.rankers._persist import read_ranker
+    from rankwise.rankers._record import read_ranker
 
     return read_ranker(store)
 

@@ -237,3 +237,14 @@ def _is_int(value: Any) -> bool:
 
 def _is_real(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) or _is_int(value)
+
+
+def as_random(random_state: Any) -> np.random.Generator:
+    """The random generator of a seed, or the generator that was given."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise RankwiseError(
+            f"random_state must be None, a whole number from 0 on, or a numpy.random.Generator, got "
+            f"{random_state!r:.60}"
+        ) from error

@@ -15,10 +15,11 @@ it, and a process that has the old one mapped keeps the old one. Where other pro
 into memory.
 """
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from io import BytesIO
@@ -30,8 +31,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from rankwise._atomic_write import atomic_write, refusing
-from rankwise._files import LONGEST, STORE, path_of, signature
+from rankwise._files import LONGEST, STORE, atomic_write, path_of, refusing, signature
 from rankwise._version import __version__
 from rankwise.errors import FileFormatError, RankwiseError
 
@@ -453,12 +453,10 @@ class StoreWriter:
         with ExitStack() as opened, refusing(self.path):
             if self.memory is not None:
                 self._file: IO[bytes] = self.memory
-                self._file.seek(_RESERVED)
-                self._opened = opened.pop_all()
-                return self
-            part = opened.enter_context(atomic_write(self.path))
-            self._folder = str(part.parent)
-            self._file = opened.enter_context(open(part, "w+b"))
+            else:
+                part = opened.enter_context(atomic_write(self.path))
+                self._folder = str(part.parent)
+                self._file = opened.enter_context(open(part, "w+b"))
             self._file.seek(_RESERVED)
             self._opened = opened.pop_all()
         return self
@@ -536,3 +534,43 @@ class StoreWriter:
             }
             first = last
         return json.dumps(header).encode()
+
+
+# -------------------------------------------------------------------------------------------------------------- digests
+
+
+def canonical_json(value: Any) -> str:
+    """The JSON text of a value, with sorted keys; what JSON cannot hold enters by its ``repr``."""
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def digest_state(facts: Any, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of JSON values and of arrays by name, with their types and shapes.
+
+    Parameters
+    ----------
+    facts : object
+        The JSON values.
+    arrays : mapping of str to ndarray
+        The arrays.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits, which do not depend on the order of the keys.
+    """
+    digest = hashlib.sha256(canonical_json(facts).encode())
+    for name, array in sorted(arrays.items()):
+        contiguous = np.ascontiguousarray(array)
+        digest.update(f"{name} {contiguous.dtype.str} {contiguous.shape}".encode())
+        digest.update(contiguous.tobytes())
+    return digest.hexdigest()
+
+
+def digest_bytes(*parts: bytes) -> str:
+    """BLAKE2b of some bytes, as 32 hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        # the length keeps ("ab", "c") and ("a", "bc") apart
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()

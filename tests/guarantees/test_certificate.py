@@ -13,8 +13,8 @@ from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.uniform import for_fitted_norm, l2_ball, linf_ball
 from rankwise.guarantees.certificate import Certificate, Claim, certificate_of, holdout_claims
+from rankwise.guarantees.holdout.betting import Readings
 from rankwise.guarantees.holdout.intervals import mean_interval
-from rankwise.guarantees.holdout.readings import Readings
 from tests.guarantees import coin_lists
 from tests.strategies import at_length
 

@@ -17,7 +17,8 @@ from experiments.printed_bounds import (
     printed_theorem_1,
 )
 from rankwise.errors import RankwiseError
-from rankwise.guarantees.bounds.uniform import l1_ball, l2_ball, linf_ball, linf_erm, smallest, smooth_ball, smooth_erm
+from rankwise.guarantees._bound import smallest
+from rankwise.guarantees.bounds.uniform import l1_ball, l2_ball, linf_ball, linf_erm, smooth_ball, smooth_erm
 from rankwise.losses import SmoothNDCG
 
 

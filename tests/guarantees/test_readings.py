@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.guarantees.holdout import betting
+from rankwise.guarantees.holdout.betting import Readings
 from rankwise.guarantees.holdout.intervals import mean_interval
-from rankwise.guarantees.holdout.readings import Readings
 from tests.guarantees.gamblers import fixed_by_hand
 
 

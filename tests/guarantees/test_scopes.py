@@ -8,7 +8,7 @@ import rankwise.guarantees as guarantees
 from experiments import scopes
 from experiments.pages import read_block
 from rankwise.guarantees import Bound
-from rankwise.guarantees.scope import Scope
+from rankwise.guarantees._bound import Scope
 from rankwise.rankers.linear.presets import RankSVM
 
 
@@ -43,7 +43,7 @@ def test_every_class_and_module_that_declares_a_scope_is_in_the_table():
         own = [one for one in vars(home).values() if isinstance(one, type) and one.__module__ == home.__name__]
         found |= {(short, one.__qualname__) for one in own if declares(one)}
     # the scopes of intervals come with the interval
-    assert found - {("guarantees.holdout.interval", "Interval")} == set(scopes.DECLARED)
+    assert found - {("guarantees._bound", "Interval")} == set(scopes.DECLARED)
 
 
 def test_every_row_of_a_certificate_has_a_scope_and_prints_it():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.errors import RankwiseError
+from rankwise.guarantees._bound import smallest
 from rankwise.guarantees.bounds.batch import rerm_best
 from rankwise.guarantees.bounds.uniform import (
     ball_index,
@@ -19,7 +20,6 @@ from rankwise.guarantees.bounds.uniform import (
     l2_ball,
     linf_ball,
     linf_erm,
-    smallest,
     smooth_ball,
 )
 from tests.guarantees.coin_lists import (

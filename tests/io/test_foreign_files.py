@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise._files import SIGNATURES, refuse_binary, signature
+from rankwise._files import SIGNATURES, signature
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.files import read_scores
 from rankwise.io import sources
 from rankwise.io.any_file import kind_of
+from rankwise.io.sources import refuse_binary
 from rankwise.io.tables import rows as tabular_rows
 
 CSV = b"qid,label,a\n" + b"".join(b"%d,%d,%d.5\n" % (row // 4, row % 3, row) for row in range(40))

@@ -16,12 +16,12 @@ from rankwise import Queries, read_letor, read_table
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.io import convert as sources_module
 from rankwise.io import write_parts
+from rankwise.queries.grouping import StringColumn
 from rankwise.queries.parts import query_numbers as query_numbers_module
 from rankwise.queries.parts import regroup as regroup_module
 from rankwise.queries.parts.manifest import ExactSums, Summary
 from rankwise.queries.parts.query_numbers import QueryNumbers
 from rankwise.queries.parts.regroup import Regrouped
-from rankwise.queries.string_column import StringColumn
 from tests.queries.test_parts import assert_same
 
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)

@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from rankwise._kernels import parallel
 from rankwise._kernels.machine import compile_log, compile_progress
 from tests.kernels.make_counts import parts
 from tests.test_progress import LINE_ERASED, on_a_terminal
@@ -18,7 +19,7 @@ from tests.test_progress import LINE_ERASED, on_a_terminal
 COMPILING = textwrap.dedent("""
     import threading
     from numba.core.compiler_lock import global_compiler_lock
-    from rankwise._kernels.machine.compile_progress import announce_kernels
+    from rankwise._kernels.parallel import announce_kernels
     from rankwise._kernels.machine import compile_log, compile_progress
     shown = threading.Event()
     show = compile_progress.CompileProgress._show
@@ -205,9 +206,9 @@ def test_every_list_of_the_file_is_up_to_date(part):
 def test_public_calls_say_what_they_are(monkeypatch):
     import rankwise as rw
 
-    monkeypatch.setattr(compile_progress, "announced", {})
+    monkeypatch.setattr(parallel, "announced", {})
     lists = rw.make_lists(12, documents=(2, 5), features=2)
     rw.RidgeRanker(alpha=1.0).fit(lists)
     rw.evaluate(lists, lists.X[:, 0], "AP")
-    assert list(compile_progress.announced) == ["RidgeRanker", "evaluate"]
+    assert list(parallel.announced) == ["RidgeRanker", "evaluate"]
     assert logging.getLogger("rankwise") is compile_progress.logger

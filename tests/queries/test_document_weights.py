@@ -12,8 +12,8 @@ from rankwise.errors import DataError
 from rankwise.io import to_frame
 from rankwise.io.tables.frames import iter_table, write_table
 from rankwise.io.tables.rows import Roles
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.fingerprints import TrainingRecord, recorded_weights
+from rankwise.queries.source import differing_weights
 from rankwise.queries.stored import QueriesWriter
 
 QID = ["b", "a", "b", "c", "a", "b"]

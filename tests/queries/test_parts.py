@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import rankwise
 from rankwise import Parts, Queries, Scaler
-from rankwise._atomic_write import LOCK
+from rankwise._files import LOCK
 from rankwise._kernels import parallel
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.io import PartsWriter, write_parts
@@ -139,7 +139,7 @@ def test_it_says_what_it_is(parts, queries):
 
 
 def test_what_does_not_fit_into_memory_is_refused_unless_forced(parts, monkeypatch):
-    monkeypatch.setattr("rankwise.queries.checks.available_memory", lambda: 1 << 20)
+    monkeypatch.setattr("rankwise.queries.parts.parts.available_memory", lambda: 1 << 20)
     with pytest.raises(DataError, match="more than half of the"):
         parts.to_queries()
     assert len(parts.to_queries(force=True)) == 300

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from rankwise._diagnose.findings import Finding
 from rankwise._kernels import parallel
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._progress import progress
 from rankwise._tables import Table
-from rankwise.queries.checks import Floats, plural
+from rankwise.queries.checks import Floats, names_or_columns, plural
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import names_or_columns
 
 Keys = NDArray[np.uint64]
 

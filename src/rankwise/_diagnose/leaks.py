@@ -29,9 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._diagnose.findings import Finding
-from rankwise.queries.checks import plural
+from rankwise.queries.checks import names_or_columns, plural
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import names_or_columns
 
 Vector = NDArray[np.float64]
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._diagnose.findings import Finding
-from rankwise.queries.checks import plural
+from rankwise.queries.checks import names_or_columns, plural
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import names_or_columns
 
 # Correlations from which the order of rows is said to predict a feature, or the label of equal scores.
 PREDICTS, PREDICTS_LABEL = 0.5, 0.1

@@ -33,9 +33,9 @@ from rankwise._diagnose.queries import (
 )
 from rankwise._diagnose.row_order import find_ordered_features
 from rankwise.errors import DataError
+from rankwise.queries.checks import names_or_columns
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import names_or_columns
 from rankwise.queries.source import QuerySet
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]

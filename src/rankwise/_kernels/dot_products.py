@@ -5,15 +5,9 @@ in a slice and in the whole. BLAS does not guarantee that, and a last bit makes 
 float64; sums are in float64.
 """
 
-from functools import cache
-from typing import Any
-
 import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
-from rankwise._kernels import parallel
-from rankwise._kernels.machine.jit import INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
+from rankwise._kernels.machine.jit import kernel
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -74,57 +68,3 @@ def add_rows(X, rows, factors, out):
     for at in range(count):
         p = waiting[at]
         _add_row(X[rows[p]], factors[p], out)
-
-
-def _score_rows_by(first, last, rows, X, weights, out):
-    """Scores of the rows at places first..last-1 by several vectors of weights, in the bits of :func:`dot`."""
-    for place in range(first, last):
-        row = place if len(rows) == 0 else rows[place]
-        for k in range(len(weights)):
-            out[k, place] = dot(X[row], weights[k])
-
-
-@cache
-def _score_rows_by_on(dtype: np.dtype[Any]) -> Any:
-    given = (types.int64, types.int64, INTS_IN, features_in(dtype), MATRIX_IN, MATRIX)
-    return compiled(kernel(_score_rows_by), types.void(*given))
-
-
-def scores_by_weights(
-    X: Any, rows: NDArray[np.int64], count: int, weights: NDArray[np.float64], n_jobs: int | None
-) -> NDArray[np.float64]:
-    """The scores of ``count`` rows by several linear models, which read every row once.
-
-    Parameters
-    ----------
-    X : ndarray, shape (n_documents, n_features)
-        The features.
-    rows : ndarray of int64
-        The rows; empty for the first ``count`` ones.
-    count : int
-        Number of rows.
-    weights : ndarray, shape (n_models, n_features)
-        One vector of weights per model.
-    n_jobs : int or None
-        Number of threads; None uses every core.
-
-    Returns
-    -------
-    scores : ndarray, shape (n_models, count)
-        In the bits of :func:`linear_scores`.
-    """
-    features, models = np.asarray(X), np.ascontiguousarray(weights, dtype=np.float64)
-    scores = np.empty((len(models), count))
-    run = _score_rows_by_on(features.dtype)
-    parts = [(first, min(first + parallel.CHUNK, count)) for first in range(0, count, parallel.CHUNK)]
-    parallel.map_chunks(lambda first, last: run(first, last, rows, features, models, scores), parts, n_jobs)
-    return scores
-
-
-def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
-    """X coef, row by row. All linear predictions come from here, so that candidates are judged by the final bits."""
-    rows, scores, weights = np.asarray(X), np.empty(len(X)), np.ascontiguousarray(coef).view()
-    weights.setflags(write=False)  # as in the loops of losses, which share the compiled product
-    parts = [(first, min(first + parallel.CHUNK, len(X))) for first in range(0, len(X), parallel.CHUNK)]
-    parallel.map_chunks(lambda first, last: score_rows(rows, first, last, weights, scores), parts, n_jobs)
-    return scores

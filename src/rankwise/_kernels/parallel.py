@@ -1,19 +1,24 @@
-"""How public calls use threads, so that no number of them changes a bit.
+"""How public calls run compiled code: announced, on threads that change no bit, with BLAS on one, stopped by Ctrl-C.
 
 Kernels release the GIL and work on a range of queries. The chunks, and so the bits, do not depend on the number of
 threads. Nothing is summed across threads here: each chunk writes its own part of the output, or its result is returned
 in order.
 
-BLAS and LAPACK run on one thread for the same reason (:mod:`rankwise._kernels.blas`).
+OpenBLAS and MKL divide a product or a factorization among their own threads, and the division decides how sums are
+rounded. The package therefore calls them inside :func:`one_blas_thread`. ``threadpoolctl.threadpool_limits`` alone is
+not enough: its scopes do not share one limit across Python threads.
 """
 
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,3 +207,181 @@ def map_chunks(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+# ----------------------------------------------------------------------------------------------------------- calls
+
+
+announced: dict[str, None] = {}  # the public calls so far, in order
+
+
+def announce_kernels(*calls: str) -> None:
+    """Name the public calls that are about to run. The number of kernels is then known when they are compiled.
+
+    Parameters
+    ----------
+    *calls : str
+        Names of public functions and rankers; unknown ones are ignored.
+    """
+    announced.update(dict.fromkeys(calls))
+
+
+class Driver:
+    """A compiled kernel that takes typed functions, from which Ctrl-C comes as what it is.
+
+    numba calls Python back for the address of every function that it is given. Where Ctrl-C is raised in there, numba
+    goes on with an argument less, and a TypeError takes the place of KeyboardInterrupt.
+
+    Parameters
+    ----------
+    function : numba dispatcher
+        The kernel.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *given: Any) -> Any:
+        """Call the kernel."""
+        try:
+            return self.function(*given)
+        except TypeError as error:
+            if str(error).startswith(_LOST):
+                raise KeyboardInterrupt from None
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+
+_LOST = ("_get_jit_address() missing", "_get_wrapper_address() missing")
+
+
+# -------------------------------------------------------------------------------------------------------- BLAS
+
+
+class _Scope:
+    """One open scope; ``before`` holds the counts of libraries that have one count per Python thread."""
+
+    def __init__(self) -> None:
+        self.before: list[int] | None = None
+
+
+class _Limit:
+    """The thread counts of BLAS libraries: 1 while a scope is open, the former counts after the last one.
+
+    Most libraries have one count for the process. Scopes that overlap in several Python threads must therefore share
+    one limit: if each restored what it had found, the last one to leave would restore the 1 of the others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        # weak references: a scope that an interrupt ended before it could leave must not hold the limit for ever
+        self._open: WeakSet[_Scope] = WeakSet()
+        self._before: list[int] | None = None
+
+    def enter(self, scope: _Scope) -> None:
+        """Open a scope: remember the counts, and set them to 1."""
+        with self._lock:
+            shared, own = _libraries()
+            scope.before = [library.num_threads for library in own]
+            if self._before is None:
+                self._before = [library.num_threads for library in shared]
+            self._open.add(scope)
+            for library in (*shared, *own):
+                _set_threads(library, 1)
+
+    def leave(self, scope: _Scope) -> None:
+        """Close a scope: restore the counts if it is the last one."""
+        with self._lock:
+            shared, own = _libraries()
+            _restore(own, scope.before)
+            self._open.discard(scope)
+            if not self._open:
+                before, self._before = self._before, None
+                _restore(shared, before)
+
+    def after_fork(self) -> None:
+        """Release what any thread held: only the thread that forked lives on in a child process."""
+        before, self._before = self._before, None
+        self._lock, self._open = threading.RLock(), WeakSet()
+        if before is not None:
+            _restore(_libraries()[0], before)
+
+
+def _restore(libraries: list[Any], counts: list[int] | None) -> None:
+    """Set the former counts."""
+    for library, count in zip(libraries, counts or (), strict=counts is not None):
+        _set_threads(library, count)
+
+
+def _set_threads(library: Any, count: int) -> None:
+    """Set the thread count of a library.
+
+    From 3.8 on, threadpoolctl ignores all threads but the first one that has set a count and has not left its own scope
+    yet. The lock of :class:`_Limit` orders the threads of this package, so that right is taken away before and given up
+    after.
+    """
+    let_go = getattr(library, "clear_controlling_thread", None)
+    if let_go is not None:
+        let_go(force=True)
+    library.set_num_threads(count)
+    if let_go is not None:
+        let_go(force=True)
+
+
+@cache
+def _libraries() -> tuple[list[Any], list[Any]]:
+    """Controllers of the BLAS libraries with one count per process, and of those with one count per Python thread.
+
+    Finding them takes milliseconds, using one a microsecond.
+    """
+    import scipy.linalg  # noqa: F401  # loads a BLAS of its own, which cannot be found before
+    from threadpoolctl import ThreadpoolController
+
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    own = [one for one in found if one.internal_api == "openblas" and one.threading_layer == "openmp"]
+    return [one for one in found if one not in own], own
+
+
+_limit = _Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.after_fork)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Compute BLAS and LAPACK on the calling thread alone, in this scope and in all that overlap with it.
+
+    Scopes may be nested and may overlap in several Python threads. The former counts come back when the last scope is
+    left. A library that threadpoolctl does not know (Apple's Accelerate) is not changed.
+
+    Yields
+    ------
+    None
+        Nothing; use it as a context manager or as a decorator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with one_blas_thread():
+    ...     values = np.linalg.eigvalsh(np.eye(3))
+    >>> values
+    array([1., 1., 1.])
+    """
+    scope = _Scope()
+    try:
+        _limit.enter(scope)
+        yield
+    finally:
+        _limit.leave(scope)
+
+
+def available_memory() -> int | None:
+    """The bytes that can be allocated without swapping, or None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            figures = dict([line.split(":", 1) for line in lines])
+        return int(figures["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None

@@ -17,8 +17,9 @@ from rankwise._figures import COLORS, FAINT, house_style, new_figure
 from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
+from rankwise.queries.checks import names_or_columns
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import Query, names_or_columns
+from rankwise.queries.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._inputs import align, as_rows
 

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, FAINT, PlottedTable
+from rankwise._parameters import as_random
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.comparison.rankers import takes_lists
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure
 from rankwise.queries import checks
+from rankwise.queries.checks import names_or_columns
 from rankwise.queries.queries import Queries, as_queries
-from rankwise.queries.selection import names_or_columns
 from rankwise.rankers._base import LinearRanker
 
 _DRAWN = 20  # features that a picture shows
@@ -80,7 +81,7 @@ def permutation_importance(
     >>> found.columns, len(found), found.per_query.shape
     (('feature', 'loss', 'low', 'high'), 4, (4, 20))
     """
-    random = checks.as_random(random_state)
+    random = as_random(random_state)
     per_query = losses_by_query(
         model, queries, measure, repeats=repeats, random_state=random, n_jobs=n_jobs, **conventions
     )
@@ -127,7 +128,7 @@ def losses_by_query(
     if not hasattr(model, "predict"):
         raise DataError(f"model must be a fitted ranker or an object with predict, got {type(model).__name__}")
     X = np.array(queries.X)  # one column at a time is shuffled in it, and put back
-    random, rows = checks.as_random(random_state), queries.rows
+    random, rows = as_random(random_state), queries.rows
     shuffled = queries._replace(X=X)
 
     def measure_now() -> NDArray[np.float64]:
@@ -210,7 +211,7 @@ class FeatureImportance(PlottedTable):
         if per_query.shape[0] != len(names):
             raise DataError(f"names must have one name per feature ({per_query.shape[0]}), got {len(names)}")
         # one seed for all features: their intervals use the same resampled queries
-        seed = int(checks.as_random(random_state).integers(2**32))
+        seed = int(as_random(random_state).integers(2**32))
         losses = np.array([mean(row, weight) for row in per_query])
         ends = [
             interval(row, level, how, weight=weight, random_state=seed) if np.nan_to_num(row).any() else (value, value)

@@ -421,7 +421,7 @@ def _credits(path: Path) -> list[float]:
 def _write_pages(
     a: Path | None, b: Path | None, documents: Path | None, out: Path | None, shown: int, seed: int, reads: Any
 ) -> None:
-    from rankwise._atomic_write import writing
+    from rankwise._files import writing
     from rankwise.clicks.preferences import TeamDraft
 
     if a is None or b is None or documents is None or out is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise.errors import DataError, FileFormatError, RankwiseError, in_one_line
 from rankwise.queries.checks import plural
 

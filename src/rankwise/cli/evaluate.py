@@ -46,7 +46,7 @@ def evaluate(
     from rankwise.evaluation.evaluation import evaluate as measure_scores
     from rankwise.evaluation.files import is_qrels
     from rankwise.evaluation.statistics.multiple_testing import significance
-    from rankwise.measures.conventions import settle
+    from rankwise.measures._base import settle
 
     reading.refuse_two_formats(as_json, as_what)
     settle(measure, like, rel)  # a misspelled measure is an error before anything is read

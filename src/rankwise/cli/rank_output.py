@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from rankwise.errors import DataError, RankwiseError
 
 if TYPE_CHECKING:
+    from rankwise.queries.grouping import StringColumn
     from rankwise.queries.queries import Queries
-    from rankwise.queries.string_column import StringColumn
 
 COLUMNS = ("qid", "docid", "rank", "score")
 _BLANKS = "\t\n\v\f\r\x1c\x1d\x1e\x1f "  # of ASCII, as str.split sees them
@@ -215,7 +215,7 @@ def open_output(out: Path | None, form: Form, tag: str, top: int | None) -> Iter
     callable
         Writes a block.
     """
-    from rankwise._atomic_write import writing
+    from rankwise._files import writing
 
     if out is None:
         text = io.TextIOWrapper(sys.stdout.buffer, "utf-8", "surrogateescape", newline="", write_through=True)
@@ -296,7 +296,7 @@ def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_
         The lines.
     """
     from rankwise._kernels.text.written import put_lines
-    from rankwise.queries.string_column import StringColumn
+    from rankwise.queries.grouping import StringColumn
 
     queries, scores, _ = block
     rows, query, place = order_rows(block, top)

@@ -131,7 +131,7 @@ def train(
     for name, value in of_parts.items():
         if value is not None and not in_parts:
             raise RankwiseError(f"{name} requires a data set in parts: make one with rankwise convert --parts")
-    from rankwise._kernels.machine.compile_progress import announce_kernels
+    from rankwise._kernels.parallel import announce_kernels
 
     batch = new_ranker(ranker or (DEFAULT_OF_PARTS if in_parts else DEFAULT), {"measure": "nDCG@10", **given})
     reads = reading.keeping_missing(reads, [batch])

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rankwise._tables import ShownAsFacts
-from rankwise.guarantees._bound import Bound, Precondition, plain_fields
-from rankwise.guarantees.scope import Scope
+from rankwise.guarantees._bound import Bound, Precondition, Scope, plain_fields
 
 SOURCE = (
     "clipped inverse propensities (Joachims, Swaminathan and Schnabel 2017) with betting (Waudby-Smith and Ramdas 2024)"

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import ShownAsFacts, Table
 from rankwise.clicks.accounts import policy_average
 from rankwise.clicks.click_value import ClickValue
@@ -34,7 +34,7 @@ from rankwise.clicks.log import ClickLog
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.values import gain
 from rankwise.errors import DataError, DataWarning, RankwiseError, warn
-from rankwise.guarantees.scope import Scope
+from rankwise.guarantees._bound import Scope
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import LossOverLists
 from rankwise.losses.given_relevance import GivenSoftmax

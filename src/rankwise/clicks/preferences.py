@@ -40,11 +40,17 @@ from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.clicks.checks import coin_refuted
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.errors import DataError, RankwiseError
-from rankwise.guarantees._bound import Precondition, all_met, plain_fields, refuse_unless, refuse_unless_chance
-from rankwise.guarantees.holdout.interval import Interval
+from rankwise.guarantees._bound import (
+    Interval,
+    Precondition,
+    Scope,
+    all_met,
+    plain_fields,
+    refuse_unless,
+    refuse_unless_chance,
+)
 from rankwise.guarantees.holdout.intervals import Plan
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence
-from rankwise.guarantees.scope import Scope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -54,14 +54,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._atomic_write import writing
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._files import writing
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.guarantees._bound import refuse_unless_chance
+from rankwise.guarantees._bound import Scope, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import SHARE
-from rankwise.guarantees.scope import Scope
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -69,7 +69,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise.clicks.accounts import ClickAccount, Terms
 from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog, blocks_of

@@ -14,9 +14,8 @@ from rankwise.measures._base import Measure, parse
 from rankwise.queries.fingerprints import Seen, fingerprints
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers.certificate.claims import Declared
-from rankwise.rankers.certificate.collect import certify_ranker
-from rankwise.rankers.certificate.holdout import holdout_part, population_of
+from rankwise.rankers.certificate.claims import Declared, population_of
+from rankwise.rankers.certificate.collect import certify_ranker, holdout_part
 
 DELTA = 0.05
 

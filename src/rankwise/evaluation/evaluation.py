@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS_LABEL, tied_label_order
-from rankwise._kernels.machine.compile_progress import announce_kernels
+from rankwise._kernels.parallel import announce_kernels
 from rankwise._progress import throughput
 from rankwise._tables import Table
 from rankwise.errors import DataError, DataWarning, RankwiseError, in_one_line, warn
 from rankwise.evaluation.statistics.intervals import How, interval, mean
-from rankwise.guarantees.scope import APPROXIMATE, Scope
-from rankwise.measures._base import Empty, Measure, Ties
+from rankwise.guarantees._bound import APPROXIMATE, Scope
+from rankwise.measures._base import Empty, Measure, Ties, settle
 from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
-from rankwise.measures.conventions import Convention, convention, settle
+from rankwise.measures.conventions import Convention, convention
 from rankwise.queries import checks, grouping
 from rankwise.queries.overlap import overlap
 from rankwise.queries.parts.parts import Parts
@@ -513,7 +513,7 @@ def _measure(
     labels = judged.labels()
     if not isinstance(scores, (np.ndarray, Sequence)) and hasattr(scores, "predict"):
         scores = predict_scores(scores, judged)
-    values = checks.as_scores(scores, judged.n_documents)
+    values = _as_scores(scores, judged.n_documents)
     if tool is not None:
         _refuse_labels(tool, measures, labels)
         values = _in_single_precision(values) if tool.single else values
@@ -537,6 +537,13 @@ def _warn_of_ties_in_order(scores: NDArray[np.float64], labels: NDArray[np.float
             "shuffle the documents of each query, or pass ties='expected'",
             DataWarning,
         )
+
+
+def _as_scores(scores: Any, n_documents: int) -> NDArray[np.float64]:
+    """Scores as float64; those of rankers are that already, and are looked at for NaN alone."""
+    plain = isinstance(scores, np.ndarray) and scores.dtype == np.float64 and scores.shape == (n_documents,)
+    usable = plain and scores.flags.c_contiguous and not np.isnan(scores).any()
+    return scores if usable else checks.as_scores(scores, n_documents)
 
 
 def predict_scores(model: Any, queries: Queries) -> Any:

@@ -13,8 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rankwise._atomic_write import refusing, writing
-from rankwise._files import path_of
+from rankwise._files import path_of, refusing, writing
 from rankwise._registry import discover
 from rankwise._tables import notebook_html, paragraph
 from rankwise.errors import RankwiseError

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import mercer
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scale_pieces, spline_curves
 from rankwise.exports.formula import WeightedSum

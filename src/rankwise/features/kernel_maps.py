@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from rankwise._kernels import mercer
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import as_random
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 
@@ -197,7 +198,7 @@ class FourierFeatures(_RowMap):
     def _fit_width(self, width: int) -> Self:
         """Draw the frequencies for so many features."""
         gamma = kernel_shape("rbf", self.gamma, 1, 0.0, width)[mercer.GAMMA]
-        drawn = checks.as_random(self.random_state).standard_normal((self.n_features // 2, width))
+        drawn = as_random(self.random_state).standard_normal((self.n_features // 2, width))
         self.frequencies_, self.n_features_in_ = math.sqrt(2 * gamma) * drawn, width
         return self
 

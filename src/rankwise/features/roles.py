@@ -11,8 +11,7 @@ from rankwise.features.table import Column, QueriesTable, RawTable
 from rankwise.features.texts import number_of
 from rankwise.features.treatments import Layout
 from rankwise.io.tables.rows import Roles
-from rankwise.queries.grouping import by_id
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import StringColumn, by_id
 
 Array = NDArray[np.float64]
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._digest import digest_state
-from rankwise._store import Store, StoreWriter
+from rankwise._store import Store, StoreWriter, digest_state
 from rankwise.errors import FileFormatError
 from rankwise.features.codec import NotStorableError, Packed, unpack
 from rankwise.features.columns import Decision, Kind

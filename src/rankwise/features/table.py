@@ -23,9 +23,8 @@ from rankwise.io.tables.csv import EMPTY, CsvText
 from rankwise.io.tables.frames import open_frame, refuse_other_json
 from rankwise.io.tables.rows import is_arrow, read_arrow
 from rankwise.queries.checks import as_features, not_a_path
-from rankwise.queries.grouping import as_ids, parse_ids
+from rankwise.queries.grouping import StringColumn, as_ids, parse_ids
 from rankwise.queries.queries import Queries
-from rankwise.queries.string_column import StringColumn
 
 Stored = Literal["number", "boolean", "date", "text", "other"]
 _EMPTY = frozenset(EMPTY)

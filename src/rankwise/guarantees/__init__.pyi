@@ -1,5 +1,7 @@
 from rankwise.guarantees._bound import Bound as Bound
+from rankwise.guarantees._bound import Interval as Interval
 from rankwise.guarantees._bound import Precondition as Precondition
+from rankwise.guarantees._bound import smallest as smallest
 from rankwise.guarantees.bounds.adversary import Adversary as Adversary
 from rankwise.guarantees.bounds.adversary import Game as Game
 from rankwise.guarantees.bounds.adversary import play as play
@@ -35,14 +37,12 @@ from rankwise.guarantees.bounds.uniform import l1_erm as l1_erm
 from rankwise.guarantees.bounds.uniform import l2_ball as l2_ball
 from rankwise.guarantees.bounds.uniform import linf_ball as linf_ball
 from rankwise.guarantees.bounds.uniform import linf_erm as linf_erm
-from rankwise.guarantees.bounds.uniform import smallest as smallest
 from rankwise.guarantees.bounds.uniform import smooth_ball as smooth_ball
 from rankwise.guarantees.bounds.uniform import smooth_erm as smooth_erm
 from rankwise.guarantees.certificate import Certificate as Certificate
 from rankwise.guarantees.certificate import Claim as Claim
 from rankwise.guarantees.certificate import certificate_of as certificate_of
 from rankwise.guarantees.certificate import holdout_claims as holdout_claims
-from rankwise.guarantees.holdout.interval import Interval as Interval
 from rankwise.guarantees.holdout.intervals import Plan as Plan
 from rankwise.guarantees.holdout.intervals import difference_interval as difference_interval
 from rankwise.guarantees.holdout.intervals import mean_interval as mean_interval

@@ -22,11 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
 from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition, refuse_unless_chance
-from rankwise.guarantees.bounds.uniform import smallest
+from rankwise.guarantees._bound import Bound, Precondition, Scope, refuse_unless_chance, smallest
+from rankwise.guarantees.holdout.betting import Readings
 from rankwise.guarantees.holdout.intervals import NAMES, SOURCES, STATEMENTS, Method, mean_interval
-from rankwise.guarantees.holdout.readings import Readings
-from rankwise.guarantees.scope import Scope
 
 LAYOUT = 1
 
@@ -321,7 +319,7 @@ def holdout_claims(
     Notes
     -----
     If queries have the same content as others, or as training queries, bounds are the largest over all readings of the
-    data, see :mod:`rankwise.guarantees.holdout.readings`. The empirical Bernstein bound does not grow with every loss,
+    data, see :mod:`rankwise.guarantees.holdout.betting`. The empirical Bernstein bound does not grow with every loss,
     so it is not given then; it still takes its share of delta, because data decide whether it is given.
     """
     known: dict[str, Any] = {"ends": "high", "weight": weight, "of": of}

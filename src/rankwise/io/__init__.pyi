@@ -12,5 +12,5 @@ from rankwise.io.trec import read_run as read_run
 from rankwise.io.trec import write_qrels as write_qrels
 from rankwise.io.trec import write_run as write_run
 from rankwise.queries.folds import Fold as Fold
+from rankwise.queries.grouping import StringColumn as StringColumn
 from rankwise.queries.parts.write import PartsWriter as PartsWriter
-from rankwise.queries.string_column import StringColumn as StringColumn

@@ -9,7 +9,6 @@ memory.
 """
 
 import csv
-import gzip
 import io
 import os
 import re
@@ -20,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
 from rankwise._extras import require
-from rankwise._files import STORE, path_of, signature
+from rankwise._files import STORE, path_of, signature, writing, writing_bytes
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import ByteStream, beginning_of, open_stream
 from rankwise.io.tables.csv import CsvText
@@ -263,14 +261,8 @@ class CsvRecords:
         path : path
             The file.
         """
-        content = self.header + b"".join(self.records[row] for row in rows)
-        with writing(path) as part, open(part, "wb") as file:
-            if os.fspath(path).endswith(".gz"):
-                # no name and no time of writing: the same rows give the same bytes
-                with gzip.GzipFile("", "wb", 6, file, 0) as packed:
-                    packed.write(content)
-            else:
-                file.write(content)
+        with writing_bytes(path) as file:
+            file.write(self.header + b"".join(self.records[row] for row in rows))
 
 
 @dataclass(frozen=True)

@@ -32,12 +32,13 @@ from rankwise.io.tables.rows import (
     Roles,
     TableRows,
     is_arrow,
+    noted_roles,
     open_arrow,
     without_unjudged,
 )
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats, Missing
-from rankwise.queries.grouping import as_ids
+from rankwise.queries.grouping import StringColumn, as_ids
 from rankwise.queries.parts.manifest import NAME
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.parts.regroup import RANGE_BYTES, IdKind, Regrouped, SourceBlock
@@ -46,7 +47,6 @@ from rankwise.queries.parts.write import PART_BYTES, PartsWriter
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySet
 from rankwise.queries.stored import load_queries
-from rankwise.queries.string_column import StringColumn
 
 OnRead = Callable[[int], object]
 
@@ -433,7 +433,7 @@ class SourceReader:
         """A Parquet or Arrow file."""
         file = open_arrow(name)
         with name_in_errors(name):
-            roles = _add_noted_roles(self._options.roles, file.facts, file.names)
+            roles = replace(self._options.roles, **noted_roles(self._options.roles, file.facts, file.names))
             columns = self._roles(name, file.names, roles).among(file.names)
             row = 0
             for batch in file.batches(columns, _ROWS, self._on_read):
@@ -538,17 +538,6 @@ def _gather(pieces: Iterator[TableRows]) -> Iterator[TableRows]:
             waiting = []
     if waiting:
         yield TableRows.concat(waiting)
-
-
-def _add_noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> Roles:
-    """The roles with what ``write_table`` noted in the file."""
-    if facts.get("labels", "") is None and roles.label not in names:
-        roles = replace(roles, label=None)
-    if roles.weight is None and facts.get("weighted") is True:
-        roles = replace(roles, weight="weight")
-    if roles.document_weight is None and facts.get("document_weighted") is True:
-        roles = replace(roles, document_weight="document_weight")
-    return roles
 
 
 def _batches(dataset: Any, columns: list[str]) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from rankwise.errors import DataError, FileFormatError
 from rankwise.io.json_text import describe_value, items_of, member, number_of, read_json, text_of
 from rankwise.io.sources import name_of, open_stream
 from rankwise.io.trec import Run, Source
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import StringColumn
 
 _META = "mteb_model_meta"
 _MEANS = "only means over queries, by which nothing can be measured or tested again"

@@ -3,7 +3,7 @@
 :func:`read_text` gives a whole source as an array of bytes, mapped from its file where that is possible.
 :func:`open_stream` gives a :class:`ByteStream`, which is read block by block and can be looked ahead into;
 :func:`open_text` also raises an error for an empty one. gzip data are recognized by their first bytes and unpacked, and
-files of known binary formats raise an error (:mod:`rankwise._files`). Every failure (no such file, a folder, gzip data
+files of known binary formats raise an error (:func:`refuse_binary`). Every failure (no such file, a folder, gzip data
 that end too early) raises an error that names the source.
 
 :class:`Utf8Reader` turns any usual encoding into UTF-8, block by block. A byte order mark decides (UTF-8, UTF-16,
@@ -26,14 +26,15 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._files import LONGEST, path_of, refuse_binary
+from rankwise._files import LONGEST, SIGNATURES, path_of
+from rankwise._kernels.parallel import available_memory
 from rankwise.errors import FileFormatError, RankwiseError, in_one_line, warn
-from rankwise.queries.checks import available_memory
 
 OnRead = Callable[[int], object] | None
 
@@ -44,6 +45,11 @@ HEAD = 1 << 16  # bytes that decide what a text is
 DELIMITERS = ",;\t|"
 _LONGEST_OBJECT = 1 << 24  # bytes of an object that decides what a JSON text is
 _LEAST_FREE = 1 << 29  # bytes of memory that have to stay free while something is unpacked
+
+# Control characters that are neither blanks nor ends of lines nor the escape of terminals. In packed data one byte in
+# ten is one of these 25.
+_CONTROLS = bytes(byte for byte in range(32) if byte not in b"\b\t\n\v\f\r\x1b")
+_RARE, _MANY = 32, 12
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LETOR_LINE = re.compile(rb"\s*\S+\s+(qid:\S|\d+:\S)")
@@ -61,6 +67,7 @@ _LETTERS = "".join(bytes([byte]).decode("cp1252", "ignore") or chr(byte) for byt
 _STRAY = "rankwise.stray"  # the name of an error handler, by which codecs find it
 
 
+@dataclass(frozen=True, eq=False)
 class Text:
     """A whole text as an array of bytes, mapped from its file where that is possible.
 
@@ -76,11 +83,10 @@ class Text:
         The byte of the mapping at which ``data`` begins.
     """
 
-    def __init__(self, name: str, data: NDArray[np.uint8], mapping: mmap.mmap | None = None, first: int = 0) -> None:
-        self.name = name
-        self.data = data
-        self._mapping = mapping
-        self._first = first
+    name: str
+    data: NDArray[np.uint8]
+    mapping: mmap.mmap | None = None
+    first: int = 0
 
     def release(self, begin: int, end: int) -> None:
         """Return the memory of bytes that have been read to the system.
@@ -93,11 +99,11 @@ class Text:
         begin, end : int
             The range of bytes; only whole pages inside it are released.
         """
-        begin, end = begin + self._first, end + self._first
+        begin, end = begin + self.first, end + self.first
         begin += -begin % mmap.PAGESIZE
         end -= end % mmap.PAGESIZE
-        if self._mapping is not None and hasattr(mmap, "MADV_DONTNEED") and begin < end:
-            self._mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+        if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED") and begin < end:
+            self.mapping.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
 class _Lookahead:
@@ -420,6 +426,32 @@ def plain_number(word: str) -> float | None:
     (-1500.0, None, None)
     """
     return float(word) if _NUMBER.fullmatch(word) else None
+
+
+def refuse_binary(head: bytes, name: str, expected: str = "text") -> None:
+    """Raise an error where a source is not text.
+
+    Parameters
+    ----------
+    head : bytes
+        The first bytes of the source, unpacked.
+    name : str
+        How the error message calls the source.
+    expected : str, default="text"
+        What the message says that was expected.
+
+    Raises
+    ------
+    FileFormatError
+        If the source has a known signature, or many different control characters: packed and other binary data have
+        all of them, ids of texts a few at most.
+    """
+    known = next((one for one in SIGNATURES if one.begins.match(head[:LONGEST])), None)
+    if known is not None:
+        raise FileFormatError(f"{name} is {known.called}, expected {expected}: {known.advice}")
+    strange = len(head) - len(head.translate(None, _CONTROLS))
+    if strange * _RARE > len(head) and sum(bytes([byte]) in head for byte in _CONTROLS) >= _MANY:
+        raise FileFormatError(f"{name} is a binary file of an unknown format, expected {expected}")
 
 
 # ------------------------------------------------------------------------------------------------------------ encodings

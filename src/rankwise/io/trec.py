@@ -6,28 +6,24 @@ texts (``007`` stays ``007``). :func:`from_trec` joins the two files into `Queri
 :func:`write_qrels` go the other way.
 """
 
-import gzip
 import logging
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._atomic_write import writing
-from rankwise._files import path_of
+from rankwise._files import writing_bytes
 from rankwise._parameters import validated
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import lines_of, name_of
 from rankwise.queries.checks import as_floats, as_scores, first_repeated
-from rankwise.queries.grouping import as_ids
+from rankwise.queries.grouping import StringColumn, as_ids, offsets
 from rankwise.queries.queries import Queries, as_queries
-from rankwise.queries.string_column import StringColumn, offsets
 
 logger = logging.getLogger(__name__)
 
@@ -210,7 +206,7 @@ def write_run(
             f"scores must be finite in a run, got inf at row {int(np.argmax(values)):,}: pass ties_as_rank=True"
         )
     label = _field(tag, "tag")
-    with _writing_lines(path) as file:
+    with writing_bytes(path, 9) as file:
         for query, qid, docids in _iter_ids(queries):
             own = values[queries.rows_of(query)]
             order = np.argsort(-own, kind="stable")[: int((own > -np.inf).sum())]
@@ -233,7 +229,7 @@ def write_qrels(queries: Queries, path: FilePath) -> None:
     """
     labels = as_queries(queries, "write_qrels").labels()
     written = labels if queries.judged is None else np.where(queries.judged, labels, np.nan)
-    with _writing_lines(path) as file:
+    with writing_bytes(path, 9) as file:
         for query, qid, docids in _iter_ids(queries):
             for docid, value in zip(docids, written[queries.rows_of(query)].tolist(), strict=True):
                 if math.isnan(value):
@@ -385,17 +381,6 @@ def _number(word: bytes, name: str, line: int, what: str) -> float:
 
 
 # ------------------------------------------------------------------------------------------- writing lines
-
-
-@contextmanager
-def _writing_lines(path: FilePath) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """A file to write to, gzipped if its name ends in .gz; the same lines give the same bytes."""
-    with writing(path) as part, open(part, "wb") as file:
-        if not path_of(path).endswith(".gz"):
-            yield file
-            return
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            yield packed
 
 
 def _iter_ids(queries: Queries) -> Iterator[tuple[int, bytes, list[bytes]]]:

@@ -17,18 +17,21 @@ The grammar of spellings is that of ir-measures: :func:`parse` reads ``nDCG(dcg=
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
-from rankwise.errors import MeasureError, nearest
+from rankwise.errors import MeasureError, RankwiseError, nearest
 from rankwise.queries import checks
+
+if TYPE_CHECKING:
+    from rankwise.measures.conventions import Convention
 
 Ties = Literal["expected", "pessimistic", "optimistic", "stable"]
 Empty = Literal["skip", "zero", "one"]
@@ -444,3 +447,48 @@ def _from_ir_measures(measure: Any) -> Measure:
     if name == "RBP" and "rel" not in parameters:
         raise MeasureError("ir-measures' RBP without rel= is the graded form, which rankwise does not have: give rel=")
     return _named(name, repr(measure)).from_spelling(cutoff, {**IR_MEASURES_DEFAULTS.get(name, {}), **parameters})
+
+
+def settle(
+    measures: str | Measure | Sequence[str | Measure], like: str | None = None, rel: float | None = None
+) -> "tuple[Convention | None, list[Measure], list[str]]":
+    """Read the measures of a call under the convention that it names.
+
+    Parameters
+    ----------
+    measures : str, Measure or sequence of these
+        What the user asked for.
+    like : str, default=None
+        The tool whose conventions apply; None for rankwise's own.
+    rel : float, default=None
+        The smallest relevant label for binary measures that do not state their own.
+
+    Returns
+    -------
+    tool : Convention or None
+        The convention.
+    parsed : list of Measure
+        The measures.
+    titles : list of str
+        The titles of their columns.
+
+    Raises
+    ------
+    RankwiseError
+        If there is no measure, or two have the same title.
+    """
+    wanted = (
+        [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
+    )
+    if not wanted:
+        raise RankwiseError("measures must name at least one measure, got none")
+    tool = None
+    if like is not None:
+        from rankwise.measures.conventions import convention
+
+        tool = convention(like)
+    parsed = [parse(spelling, rel=rel) if tool is None else tool.parse(spelling, rel) for spelling in wanted]
+    titles = [measure.title if tool is None else tool.title(measure) for measure in parsed]
+    if len(set(titles)) != len(titles):
+        raise RankwiseError(f"measures must differ, got {', '.join(titles)}")
+    return tool, parsed, titles

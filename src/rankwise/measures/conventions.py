@@ -1,17 +1,17 @@
 """The conventions of other tools: what their short names mean, how they break ties, what empty queries count.
 
 Each entry of :data:`CONVENTIONS` reproduces one tool exactly. The tests compare it with the tool itself where that can
-be installed, and with worked examples otherwise. :func:`settle` is the entry point: it turns ``measures=`` and
+be installed, and with worked examples otherwise. :func:`rankwise.measures._base.settle` turns ``measures=`` and
 ``like=`` into measures, titles and the convention to follow.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from rankwise.errors import MeasureError, RankwiseError, did_you_mean
+from rankwise.errors import MeasureError, did_you_mean
 from rankwise.measures._base import Empty, Measure, Vector, parse
 
 
@@ -208,44 +208,3 @@ def convention(like: str) -> Convention:
         question = did_you_mean(str(like), CONVENTIONS)
         raise MeasureError(f"like must be one of {', '.join(map(repr, CONVENTIONS))}, got {like!r}{question}")
     return found
-
-
-def settle(
-    measures: str | Measure | Sequence[str | Measure], like: str | None = None, rel: float | None = None
-) -> tuple[Convention | None, list[Measure], list[str]]:
-    """Read the measures of a call under the convention that it names.
-
-    Parameters
-    ----------
-    measures : str, Measure or sequence of these
-        What the user asked for.
-    like : str, default=None
-        The tool whose conventions apply; None for rankwise's own.
-    rel : float, default=None
-        The smallest relevant label for binary measures that do not state their own.
-
-    Returns
-    -------
-    tool : Convention or None
-        The convention.
-    parsed : list of Measure
-        The measures.
-    titles : list of str
-        The titles of their columns.
-
-    Raises
-    ------
-    RankwiseError
-        If there is no measure, or two have the same title.
-    """
-    wanted = (
-        [measures] if isinstance(measures, (str, Measure)) or not isinstance(measures, Sequence) else list(measures)
-    )
-    if not wanted:
-        raise RankwiseError("measures must name at least one measure, got none")
-    tool = None if like is None else convention(like)
-    parsed = [parse(spelling, rel=rel) if tool is None else tool.parse(spelling, rel) for spelling in wanted]
-    titles = [measure.title if tool is None else tool.title(measure) for measure in parsed]
-    if len(set(titles)) != len(titles):
-        raise RankwiseError(f"measures must differ, got {', '.join(titles)}")
-    return tool, parsed, titles

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._kernels.parallel import available_memory
 from rankwise.errors import DataError, RankwiseError, in_one_line
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import Grouping, StringColumn
 
 if TYPE_CHECKING:
     from rankwise.queries.queries import Queries
+
 
 Missing = Literal["error", "zero", "min", "keep"]
 Name = TypeVar("Name", str, bytes)
@@ -85,17 +87,6 @@ def as_one_list(values: Any, name: str) -> NDArray[np.float64]:
     """The scores or labels of one query as float64; a single number is one document."""
     vector = np.atleast_1d(as_floats(values, f"{name} must hold one number per document"))
     return as_vector(vector, len(vector), name)
-
-
-def as_random(random_state: Any) -> np.random.Generator:
-    """The random generator of a seed, or the generator that was given."""
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise RankwiseError(
-            f"random_state must be None, a whole number from 0 on, or a numpy.random.Generator, got "
-            f"{random_state!r:.60}"
-        ) from error
 
 
 def as_features(X: Any, n_features: int | None = None) -> Floats:
@@ -247,12 +238,6 @@ def refuse_unjudged(queries: "Queries", what: str) -> None:
             f"{what} cannot say that {plural(int((~queries.judged).sum()), 'document')} of these queries were not "
             "judged: write a .rankwise file or qrels, or use with_judged(None), after which they are judged to be 0"
         )
-
-
-def differing_weights(queries: "Queries") -> NDArray[np.float64] | None:
-    """The document weights, or None if there are none or all of them are 1, which is the same to the last bit."""
-    weight = queries.document_weight
-    return None if weight is None or (weight == 1.0).all() else weight
 
 
 def usual_weights(weight: Any) -> Any:
@@ -428,16 +413,6 @@ def blocks_of_rows(n_rows: int, n_features: int) -> Iterator[slice]:
     return (slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step))
 
 
-def available_memory() -> int | None:
-    """The bytes that can be allocated without swapping, or None where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            figures = dict([line.split(":", 1) for line in lines])
-        return int(figures["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None
-
-
 def as_bytes(size: Any, name: str, least: int) -> int:
     """A number of bytes, or a text such as "256MB" or "1 GiB"."""
     if isinstance(size, str):
@@ -446,3 +421,25 @@ def as_bytes(size: Any, name: str, least: int) -> int:
             raise RankwiseError(f"{name} must be a number of bytes, such as 256MB, got {size!r:.40}")
         size = int(float(found[1]) * _BYTES[found[2] or ""])
     return as_whole(size, name, least)
+
+
+def check_fields(
+    X: Floats, y: Any, layout: Grouping, weight: Any, docid: Any, names: Any, missing: Missing = "error"
+) -> tuple[Any, ...]:
+    """The fields of queries, without the scaling, after all checks but those of ``X``'s type and of the layout."""
+    names = as_names(names, X.shape[1])
+    return (
+        fill_missing(X, layout.start, layout.rows, missing, names),
+        None if y is None else as_labels(y, len(X)),
+        layout.start,
+        layout.rows,
+        None if weight is None else as_weights(weight, len(layout.start) - 1),
+        layout.qid,
+        as_docid(docid, len(X)),
+        names,
+    )
+
+
+def names_or_columns(queries: "Queries") -> list[str]:
+    """The names of the features; their columns, such as ``X[:, 4]``, where they have none."""
+    return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))

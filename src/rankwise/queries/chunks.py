@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import Chunk, EachChunk, Job, QuerySource
+from rankwise.queries.source import Chunk, EachChunk, Job, QuerySource, differing_weights, rows_in_order
 
 Vector = NDArray[np.float64]
 Scale = Literal["auto", "none"]
@@ -49,31 +48,6 @@ def row_blocks(queries: Queries, chosen: NDArray[np.int64] | None = None) -> Ite
     rows, count = rows_in_order(queries, chosen)
     blocks = checks.blocks_of_rows(count, queries.n_features)
     return (rows[block] for block in blocks) if len(rows) else blocks
-
-
-def rows_in_order(queries: Queries, chosen: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], int]:
-    """Rows of some queries, query after query.
-
-    Parameters
-    ----------
-    queries : Queries
-        The documents and their grouping.
-    chosen : ndarray of int64, default=None
-        The numbers of the queries to take; None takes all queries of non-zero weight.
-
-    Returns
-    -------
-    rows : ndarray of int64
-        The row numbers; empty where all rows are taken and already have this order.
-    count : int
-        The number of rows that are taken.
-    """
-    taken = np.zeros(len(queries), dtype=bool)
-    taken[queries.counted if chosen is None else chosen] = True
-    if taken.all() and queries.is_grouped:
-        return np.empty(0, np.int64), queries.n_documents
-    rows = np.ascontiguousarray(queries.rows[np.repeat(taken, queries.sizes)])
-    return rows, len(rows)
 
 
 # --------------------------------------------------------------------------------------------------------------- scales

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.errors import DataError
+from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries, as_queries
-from rankwise.queries.string_column import StringColumn
 
 
 def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
@@ -23,7 +23,8 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
     if not parts:
         raise DataError("concat needs at least one part, got none")
     parts = _same_features(parts)
-    bounds = np.cumsum([0, *(part.n_documents for part in parts)])
+    documents = [part.n_documents for part in parts]
+    bounds = np.cumsum([0, *documents])
     grouped = all(part.is_grouped for part in parts)
     start = [parts[0].start[:1]] + [part.start[1:] + bound for part, bound in zip(parts, bounds, strict=False)]
     labels = _of_all(parts, "y", "carries no labels and others do: label all parts or none")
@@ -38,26 +39,19 @@ def concat(parts: Sequence[Queries], *, rename: bool = False) -> Queries:
         qid=_ids(parts, rename),
         docid=None if docids is None else StringColumn.concat(docids),
         feature_names=parts[0].feature_names,
-        document_weight=_document_weights(parts),
-        judged=_concat_judged(parts),
+        document_weight=join_or_ones([part.document_weight for part in parts], documents),
+        judged=join_or_ones([part.judged for part in parts], documents, bool),
         scaling=parts[0].scaling if all(part.scaling == parts[0].scaling for part in parts) else None,
         built_by=common_builder(parts),
     )
 
 
-def _document_weights(parts: Sequence[Queries]) -> NDArray[np.float64] | None:
-    """The document weights of all parts, 1 in parts that have none; None if no part has any."""
-    if all(part.document_weight is None for part in parts):
+def join_or_ones(columns: Sequence[Any], lengths: Iterable[int], dtype: Any = np.float64) -> Any:
+    """Columns one behind the other, ones in place of those that are None; None if all of them are."""
+    if all(column is None for column in columns):
         return None
-    every = (np.ones(part.n_documents) if part.document_weight is None else part.document_weight for part in parts)
-    return np.concatenate(list(every))
-
-
-def _concat_judged(parts: Sequence[Queries]) -> NDArray[np.bool_] | None:
-    """Whether each document was judged, True in parts without this fact; None if no part has it."""
-    if all(part.judged is None for part in parts):
-        return None
-    return np.concatenate([np.ones(part.n_documents, bool) if part.judged is None else part.judged for part in parts])
+    pairs = zip(columns, lengths, strict=True)
+    return np.concatenate([np.ones(length, dtype) if column is None else column for column, length in pairs])
 
 
 def common_builder(parts: Sequence[Queries]) -> Any:

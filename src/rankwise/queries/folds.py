@@ -9,10 +9,9 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import NumberRange, PositiveFloat, Seed, validated
+from rankwise._parameters import NumberRange, PositiveFloat, Seed, as_random, validated
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.errors import DataError
-from rankwise.queries import checks
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySet, as_source
@@ -77,7 +76,7 @@ def split(
         raise DataError(
             f"{len(queries):,} queries are too few for parts of sizes {shares.tolist()}: one would be empty"
         )
-    order = checks.as_random(random_state).permutation(len(queries))
+    order = as_random(random_state).permutation(len(queries))
     return tuple(queries[np.sort(part)] for part in np.split(order, bounds[:-1]))
 
 
@@ -105,7 +104,7 @@ def kfold(queries: Queries | Parts, k: Annotated[int, NumberRange(3)] = 5, *, ra
     as_source(queries, "kfold")
     if len(queries) < k:
         raise DataError(f"{len(queries):,} queries are too few for {k} folds: a fold needs at least one to test on")
-    parts = np.array_split(checks.as_random(random_state).permutation(len(queries)), k)
+    parts = np.array_split(as_random(random_state).permutation(len(queries)), k)
     return (_fold(queries, parts, number) for number in range(k))
 
 

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.errors import DataError
 from rankwise.queries import checks, grouping
-from rankwise.queries.checks import Floats, Missing, plural
+from rankwise.queries.checks import Floats, Missing, check_fields, plural
 from rankwise.queries.grouped_labels import Labels
-from rankwise.queries.selection import Query, as_scaling, check_fields, one_query, select, select_features
-from rankwise.queries.source import MemorySource
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import StringColumn
+from rankwise.queries.selection import Query, as_scaling, one_query, select_features
+from rankwise.queries.source import MemorySource, select
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -326,24 +326,9 @@ class Queries(MemorySource):
         return self._rows is None
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of documents of every query."""
-        return np.diff(self.start)
-
-    @property
-    def n_documents(self) -> int:
-        """The number of documents of all queries together."""
-        return len(self.X)
-
-    @property
     def n_features(self) -> int:
         """The number of features."""
         return int(self.X.shape[1])
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(queries, features): scikit-learn counts queries as its samples."""
-        return len(self), self.n_features
 
     def labels(self) -> NDArray[np.float64]:
         """The labels, for functions that need them.
@@ -406,16 +391,6 @@ class Queries(MemorySource):
         """
         return values if self._rows is None else values[self._rows]  # type: ignore[return-value]
 
-    @property
-    def query_weight(self) -> NDArray[np.float64]:
-        """The weight of every query; ones where ``weight`` is None."""
-        return np.ones(len(self)) if self.weight is None else self.weight
-
-    @property
-    def counted(self) -> NDArray[np.int64]:
-        """The numbers of the queries of non-zero weight."""
-        return np.flatnonzero(self.query_weight)
-
     def names(self) -> list[Any]:
         """The query ids as Python values.
 
@@ -425,9 +400,6 @@ class Queries(MemorySource):
             The ids; the positions 0, 1, ... where the queries have none.
         """
         return list(range(len(self))) if self.qid is None else list(self.qid.tolist())
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
 
     def __iter__(self) -> Iterator[Query]:
         return (one_query(self, query) for query in range(len(self)))

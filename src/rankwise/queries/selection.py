@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +12,12 @@ from numpy.typing import NDArray
 
 from rankwise.errors import DataError
 from rankwise.queries import checks
-from rankwise.queries.checks import Floats, Missing
-from rankwise.queries.grouping import Grouping
-from rankwise.queries.string_column import offsets
+from rankwise.queries.checks import Floats
+from rankwise.queries.grouping import StringColumn
 
 if TYPE_CHECKING:
     from rankwise.queries.queries import Queries
     from rankwise.queries.scaling import Scaler
-from dataclasses import dataclass
-
-from rankwise.queries.string_column import StringColumn
 
 # ---------------------------------------------------------------------------------------------------------- one query
 
@@ -95,23 +92,6 @@ class Query:
         return query_html(self)
 
 
-def check_fields(
-    X: Floats, y: Any, layout: Grouping, weight: Any, docid: Any, names: Any, missing: Missing = "error"
-) -> tuple[Any, ...]:
-    """The fields of queries, without the scaling, after all checks but those of ``X``'s type and of the layout."""
-    names = checks.as_names(names, X.shape[1])
-    return (
-        checks.fill_missing(X, layout.start, layout.rows, missing, names),
-        None if y is None else checks.as_labels(y, len(X)),
-        layout.start,
-        layout.rows,
-        None if weight is None else checks.as_weights(weight, len(layout.start) - 1),
-        layout.qid,
-        checks.as_docid(docid, len(X)),
-        names,
-    )
-
-
 def as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
     """A scaler that was fitted on as many features, or None."""
     if scaling is None:
@@ -121,35 +101,6 @@ def as_scaling(scaling: Any, n_features: int) -> "Scaler | None":
     if not isinstance(scaling, Scaler) or getattr(scaling, "n_features_in_", None) != n_features:
         raise DataError(f"scaling must be a Scaler fitted on {n_features} features or None, got {scaling!r:.60}")
     return scaling
-
-
-def select(queries: "Queries", key: Any) -> "Query | Queries":
-    """``queries[key]``: one query for a number, otherwise the queries of a slice, a mask or a list of numbers."""
-    if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
-        key = key[0]
-    if isinstance(key, tuple) and len(key) == 2:
-        raise DataError(
-            "queries are selected by one index: select_features(names) selects features, and "
-            "DocumentTransformer(transformer) applies a scikit-learn transformer of columns"
-        )
-    if isinstance(key, (int, np.integer)):
-        return one_query(queries, range(len(queries))[int(key)])
-    if isinstance(key, slice) and key.step in (None, 1) and queries.is_grouped:
-        first, last, _ = key.indices(len(queries))
-        last = max(first, last)
-        row, end = int(queries.start[first]), int(queries.start[last])
-        # views of the same memory
-        return _at(queries, slice(row, end), queries.start[first : last + 1] - row, slice(first, last))
-    try:
-        if not isinstance(key, slice):
-            key = np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)
-        chosen = np.arange(len(queries))[key]
-        sizes = queries.sizes[chosen]
-        start = offsets(sizes)
-        places = np.repeat(queries.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
-        return _at(queries, places if queries.is_grouped else queries.rows[places], start, chosen)
-    except (IndexError, TypeError) as error:
-        raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
 
 
 def one_query(queries: "Queries", query: int) -> Query:
@@ -181,26 +132,3 @@ def select_features(queries: "Queries", names: Sequence[str]) -> "Queries":
         return queries
     X = np.ascontiguousarray(queries.X[:, [place[name] for name in names]])
     return queries._replace(X=X, feature_names=checks.as_names(names, len(names)), scaling=None, built_by=None)
-
-
-def _at(queries: "Queries", rows: Any, start: NDArray[np.int64], chosen: Any) -> "Queries":
-    """The queries whose fields per document are at ``rows`` and whose fields per query are at ``chosen``."""
-    return queries._trusted(
-        queries.X[rows],
-        None if queries.y is None else queries.y[rows],
-        start,
-        weight=None if queries.weight is None else queries.weight[chosen],
-        qid=None if queries.qid is None else queries.qid[chosen],
-        docid=None if queries.docid is None else queries.docid[rows],
-        feature_names=queries.feature_names,
-        scaling=queries.scaling,
-        document_weight=None if queries.document_weight is None else queries.document_weight[rows],
-        built_by=queries.built_by,
-        finite=queries._finite,
-        judged=None if queries.judged is None else queries.judged[rows],
-    )
-
-
-def names_or_columns(queries: "Queries") -> list[str]:
-    """The names of the features; their columns, such as ``X[:, 4]``, where they have none."""
-    return list(queries.feature_names or (f"X[:, {number}]" for number in range(queries.n_features)))

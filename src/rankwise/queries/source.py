@@ -22,13 +22,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels import parallel
+from rankwise.errors import DataError
 from rankwise.queries import checks
+from rankwise.queries.grouping import offsets
 
 if TYPE_CHECKING:
     from rankwise.queries.checks import Missing
     from rankwise.queries.passes.journal import Journal
     from rankwise.queries.queries import Queries
     from rankwise.queries.scaling import Scaler
+    from rankwise.queries.selection import Query
+
 
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -67,21 +71,92 @@ class Chunk(NamedTuple):
 
 
 def block_of(queries: "Queries", first: int, last: int) -> "Queries":
-    """A range of queries with their rows grouped: a view where the rows of all queries stand together."""
+    """A range of queries with their rows grouped, without ids: a view where the rows of all queries stand together."""
     if (first, last) == (0, len(queries)) and queries.is_grouped:
         return queries
     low, high = int(queries.start[first]), int(queries.start[last])
     rows: Any = slice(low, high) if queries.is_grouped else queries.rows[low:high]
+    return _at(queries, rows, queries.start[first : last + 1] - low, slice(first, last), with_ids=False)
+
+
+def select(queries: "Queries", key: Any) -> "Query | Queries":
+    """``queries[key]``: one query for a number, otherwise the queries of a slice, a mask or a list of numbers."""
+    if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:  # how scikit-learn slices
+        key = key[0]
+    if isinstance(key, tuple) and len(key) == 2:
+        raise DataError(
+            "queries are selected by one index: select_features(names) selects features, and "
+            "DocumentTransformer(transformer) applies a scikit-learn transformer of columns"
+        )
+    if isinstance(key, (int, np.integer)):
+        from rankwise.queries.selection import one_query
+
+        return one_query(queries, range(len(queries))[int(key)])
+    if isinstance(key, slice) and key.step in (None, 1) and queries.is_grouped:
+        first, last, _ = key.indices(len(queries))
+        last = max(first, last)
+        row, end = int(queries.start[first]), int(queries.start[last])
+        # views of the same memory
+        return _at(queries, slice(row, end), queries.start[first : last + 1] - row, slice(first, last))
+    try:
+        if not isinstance(key, slice):
+            key = np.asarray(key) if len(key) else np.zeros(0, dtype=np.int64)
+        chosen = np.arange(len(queries))[key]
+        sizes = queries.sizes[chosen]
+        start = offsets(sizes)
+        places = np.repeat(queries.start[chosen] - start[:-1], sizes) + np.arange(start[-1])
+        return _at(queries, places if queries.is_grouped else queries.rows[places], start, chosen)
+    except (IndexError, TypeError) as error:
+        raise DataError(f"queries are chosen by number, slice, mask or list of numbers: {error}") from error
+
+
+def _at(queries: "Queries", rows: Any, start: Numbers, chosen: Any, with_ids: bool = True) -> "Queries":
+    """The queries whose fields per document are at ``rows`` and whose fields per query are at ``chosen``."""
     return queries._trusted(
         queries.X[rows],
         None if queries.y is None else queries.y[rows],
-        queries.start[first : last + 1] - low,
-        weight=None if queries.weight is None else queries.weight[first:last],
+        start,
+        weight=None if queries.weight is None else queries.weight[chosen],
+        qid=queries.qid[chosen] if with_ids and queries.qid is not None else None,
+        docid=queries.docid[rows] if with_ids and queries.docid is not None else None,
         feature_names=queries.feature_names,
         scaling=queries.scaling,
         document_weight=None if queries.document_weight is None else queries.document_weight[rows],
+        built_by=queries.built_by if with_ids else None,
+        finite=with_ids and queries._finite,
         judged=None if queries.judged is None else queries.judged[rows],
     )
+
+
+def rows_in_order(queries: "Queries", chosen: NDArray[np.int64] | None = None) -> tuple[NDArray[np.int64], int]:
+    """Rows of some queries, query after query.
+
+    Parameters
+    ----------
+    queries : Queries
+        The documents and their grouping.
+    chosen : ndarray of int64, default=None
+        The numbers of the queries to take; None takes all queries of non-zero weight.
+
+    Returns
+    -------
+    rows : ndarray of int64
+        The row numbers; empty where all rows are taken and already have this order.
+    count : int
+        The number of rows that are taken.
+    """
+    taken = np.zeros(len(queries), dtype=bool)
+    taken[queries.counted if chosen is None else chosen] = True
+    if taken.all() and queries.is_grouped:
+        return np.empty(0, np.int64), queries.n_documents
+    rows = np.ascontiguousarray(queries.rows[np.repeat(taken, queries.sizes)])
+    return rows, len(rows)
+
+
+def differing_weights(queries: "Queries") -> NDArray[np.float64] | None:
+    """The document weights, or None if there are none or all of them are 1, which is the same to the last bit."""
+    weight = queries.document_weight
+    return None if weight is None or (weight == 1.0).all() else weight
 
 
 class Job(ABC):
@@ -349,7 +424,49 @@ class PreparedJob:
         return parallel.map_chunks(result, self.chunks, n_jobs)
 
 
-class MemorySource:
+class QueryLayout:
+    """What follows from the offsets and the weights of queries, wherever their documents are."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        weight: Vector | None
+
+        @property
+        def start(self) -> Numbers: ...
+        @property
+        def n_features(self) -> int: ...
+
+    @property
+    def sizes(self) -> Numbers:
+        """The number of documents of every query."""
+        return np.diff(self.start)
+
+    @property
+    def n_documents(self) -> int:
+        """The number of documents of all queries together."""
+        return int(self.start[-1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(queries, features): scikit-learn counts queries as its samples."""
+        return len(self), self.n_features
+
+    @property
+    def query_weight(self) -> Vector:
+        """The weight of every query; ones where ``weight`` is None."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
+    def counted(self) -> Numbers:
+        """The numbers of the queries of non-zero weight."""
+        return np.flatnonzero(self.query_weight)
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+
+class MemorySource(QueryLayout):
     """The protocol for queries in memory: base class of :class:`rankwise.Queries`."""
 
     __slots__ = ("_fingerprints",)

@@ -21,6 +21,7 @@ scaling.center, .scale   F64       what the scaler learned
 """
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -32,9 +33,10 @@ from rankwise._store import Store, StoreWriter, read_store
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries import checks, grouping
 from rankwise.queries.checks import as_document_weights
+from rankwise.queries.concat import join_or_ones
+from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
-from rankwise.queries.string_column import StringColumn
 
 KIND = "queries"
 _ROWS_AT_ONCE = 1 << 20
@@ -117,12 +119,12 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
             checks.as_labels(store.array("y", np.float64), len(X)) if "y" in store else None,
             layout.start,
             layout.rows,
-            weight=_read_weight(store, count),
+            weight=_read_weights(store, "weight", count, checks.as_weights),
             qid=_read_ids(store, count),
             docid=read_texts(store, "docid", len(X)),
             feature_names=_read_names(store, X.shape[1]),
             scaling=read_scaler(store),
-            document_weight=_read_document_weight(store, len(X)),
+            document_weight=_read_weights(store, "document_weight", len(X), as_document_weights),
             judged=_read_judged(store, len(X)),
         )
     except FileFormatError:
@@ -131,12 +133,12 @@ def read_queries(store: Store, mmap: bool = True) -> Queries:
         raise FileFormatError(f"{store.path} is damaged: {error}") from error
 
 
-def read_texts(store: Store, name: str, count: int) -> StringColumn | None:
-    """The ``count`` texts of that name, or None where the file has none."""
+def read_texts(store: Store, name: str, count: int, mapped: bool = False) -> StringColumn | None:
+    """The ``count`` texts of that name, in memory or mapped, or None where the file has none."""
     if f"{name}.offset" not in store:
         return None
-    data = store.array(f"{name}.bytes", np.uint8, (None,))
-    offset = store.array(f"{name}.offset", np.int64, (count + 1,))
+    read = store.map if mapped else store.array
+    offset, data = read(f"{name}.offset", np.int64, (count + 1,)), read(f"{name}.bytes", np.uint8, (None,))
     if not grouping.climbs(offset, len(data)):
         raise FileFormatError(f"{store.path} is damaged: its {name} texts overlap or leave a gap")
     return StringColumn(data, offset)
@@ -152,22 +154,15 @@ def read_scaler(store: Store) -> Scaler | None:
     return Scaler.from_state(store.fact("scaling", dict), arrays)
 
 
-def _read_weight(store: Store, count: int) -> NDArray[np.float64] | None:
-    """The query weights, or None."""
-    if "weight" not in store:
+def _read_weights(
+    store: Store, name: str, count: int, check: Callable[[NDArray[Any], int], NDArray[np.float64]]
+) -> NDArray[np.float64] | None:
+    """The weights of that name, or None."""
+    if name not in store:
         return None
-    weight = store.array("weight", np.float64, (count,))
-    # a selection of queries may hold none of non-zero weight
-    return checks.as_weights(weight, count) if weight.any() else weight
-
-
-def _read_document_weight(store: Store, n_rows: int) -> NDArray[np.float64] | None:
-    """The document weights, or None."""
-    if "document_weight" not in store:
-        return None
-    weight = store.array("document_weight", np.float64, (n_rows,))
-    # a selection of documents may hold none of non-zero weight
-    return as_document_weights(weight, n_rows) if weight.any() else weight
+    weight = store.array(name, np.float64, (count,))
+    # a selection may hold none of non-zero weight
+    return check(weight, count) if weight.any() else weight
 
 
 def _read_judged(store: Store, n_rows: int) -> NDArray[np.bool_] | None:
@@ -248,12 +243,16 @@ class QueriesWriter:
         self._take_ids(block, number)
         before = self._file.length("X")
         self._file.append("X", block.X.astype(self._form.dtype, copy=False))
-        self._append_rows(block, before)
+        count = block.n_documents
+        rows = None if block.is_grouped else block.rows + before
+        self._append_late("rows", rows, before, count, lambda first, last: np.arange(first, last, dtype=np.int64))
         if block.y is not None:
             self._file.append("y", block.y)
         self._append_docids(block, before)
-        self._append_document_weights(block, before)
-        self._append_judged(block, before)
+        weight, judged = block.document_weight, block.judged
+        self._append_late("document_weight", weight, before, count, lambda first, last: np.ones(last - first))
+        known = None if judged is None else judged.astype(np.uint8)
+        self._append_late("judged", known, before, count, lambda first, last: np.ones(last - first, np.uint8))
         self._start.append(block.start[1:] + before)
         self._weight.append(block.weight)
         if self._scaling != block.scaling:
@@ -281,13 +280,20 @@ class QueriesWriter:
                     f"query {name!r} is in block {self._block_of[name]} and in block {number}: a query is written whole"
                 )
 
-    def _append_rows(self, block: Queries, before: int) -> None:
-        """Store rows from the first block on that needs them; those of the blocks before are then filled in."""
-        if block.is_grouped and not self._file.length("rows"):
+    def _append_late(
+        self,
+        name: str,
+        own: NDArray[Any] | None,
+        before: int,
+        count: int,
+        usual: Callable[[int, int], NDArray[Any]],
+    ) -> None:
+        """Store a column from the first block on that has one; the rows of others get the usual values."""
+        if own is None and not self._file.length(name):
             return
-        for first in range(self._file.length("rows"), before, _ROWS_AT_ONCE):
-            self._file.append("rows", np.arange(first, min(first + _ROWS_AT_ONCE, before), dtype=np.int64))
-        self._file.append("rows", block.rows + before)
+        for first in range(self._file.length(name), before, _ROWS_AT_ONCE):
+            self._file.append(name, usual(first, min(first + _ROWS_AT_ONCE, before)))
+        self._file.append(name, usual(before, before + count) if own is None else own)
 
     def _append_docids(self, block: Queries, before: int) -> None:
         """Store document ids from the first block on that needs them, as rows are."""
@@ -298,42 +304,19 @@ class QueriesWriter:
             append_texts(self._file, "docid", StringColumn.empty(min(_ROWS_AT_ONCE, before - first)))
         append_texts(self._file, "docid", StringColumn.empty(block.n_documents) if block.docid is None else block.docid)
 
-    def _append_document_weights(self, block: Queries, before: int) -> None:
-        """Store document weights from the first block on that has them; those of the blocks before are then 1."""
-        if block.document_weight is None and not self._file.length("document_weight"):
-            return
-        for first in range(self._file.length("document_weight"), before, _ROWS_AT_ONCE):
-            self._file.append("document_weight", np.ones(min(_ROWS_AT_ONCE, before - first)))
-        own = np.ones(block.n_documents) if block.document_weight is None else block.document_weight
-        self._file.append("document_weight", own)
-
-    def _append_judged(self, block: Queries, before: int) -> None:
-        """Store which documents were judged from the first block on that says so; all of those before were."""
-        if block.judged is None and not self._file.length("judged"):
-            return
-        for first in range(self._file.length("judged"), before, _ROWS_AT_ONCE):
-            self._file.append("judged", np.ones(min(_ROWS_AT_ONCE, before - first), dtype=np.uint8))
-        own = np.ones(block.n_documents, dtype=bool) if block.judged is None else block.judged
-        self._file.append("judged", own.astype(np.uint8))
-
     def _finish(self) -> None:
         """Write what there is one of per query, per feature and per file."""
         if self._form is None:
             raise DataError(f"{os.fspath(self._file.path)} was to be written, but no queries were appended")
         self._file.append("start", np.concatenate(self._start))
-        if any(weight is not None for weight in self._weight):
-            sizes = [len(start) for start in self._start[1:]]
-            every = [np.ones(size) if one is None else one for size, one in zip(sizes, self._weight, strict=True)]
-            self._file.append("weight", np.concatenate(every))
+        weight = join_or_ones(self._weight, map(len, self._start[1:]))
+        if weight is not None:
+            self._file.append("weight", weight)
         if self._form.feature_names is not None:
             append_texts(self._file, "feature", StringColumn.of(self._form.feature_names))
         self._append_ids()
-        if self._scaling is not None:
-            append_scaler(self._file, self._scaling)
-        if self._builder is not None:
-            self._file.metadata["features"], arrays = self._builder.to_state()
-            for name, array in arrays.items():
-                self._file.append(name, array)
+        append_scaler(self._file, self._scaling)
+        append_builder(self._file, self._builder)
 
     def _append_ids(self) -> None:
         """Write the query ids as one array of numbers or as texts."""
@@ -421,9 +404,17 @@ def append_texts(file: StoreWriter, name: str, texts: StringColumn) -> None:
     file.append(f"{name}.offset", offset[1:] if file.length(f"{name}.offset") else offset)
 
 
-def append_scaler(file: StoreWriter, scaler: Scaler) -> None:
+def append_scaler(file: StoreWriter, scaler: Scaler | None) -> None:
     """Put a fitted scaler into the facts and arrays of a file."""
-    facts, arrays = scaler.to_state()
-    file.metadata["scaling"] = facts
-    for name, array in arrays.items():
-        file.append(f"scaling.{name}", array)
+    if scaler is not None:
+        file.metadata["scaling"], arrays = scaler.to_state()
+        for name, array in arrays.items():
+            file.append(f"scaling.{name}", array)
+
+
+def append_builder(file: StoreWriter, builder: Any) -> None:
+    """Put a fitted builder of features into the facts and arrays of a file."""
+    if builder is not None:
+        file.metadata["features"], arrays = builder.to_state()
+        for name, array in arrays.items():
+            file.append(name, array)

@@ -7,6 +7,22 @@ certificates rest on, ranks, and saves.
 
 A ranker implements ``_fit`` and ``_scores``, and ``_state`` and ``_restore`` for its file. Ctrl-C during ``fit``
 reaches the caller as KeyboardInterrupt; if a round had finished, the ranker holds what was learned by then.
+
+As far as its parameters go, a ranker is a dataclass: it declares its own as fields with their defaults and inherits the
+rest, and ``dataclass`` writes the constructor. scikit-learn reads the parameters off the signature of that constructor
+(``get_params``, ``set_params``, ``clone``, ``repr``), as it does with any other estimator::
+
+    @dataclass(eq=False, repr=False, kw_only=True)
+    class MyRanker(SelectionParameters, LinearRanker):
+        name = "MyRanker"
+
+        temperature: float = 1.0
+
+``eq=False`` and ``repr=False`` keep scikit-learn's own. Only classes with the decorator contribute parameters: what
+``fit`` learns (names that end in an underscore) is annotated in undecorated classes or not at all.
+
+The annotations are constraints (:mod:`rankwise._parameters`): ``fit`` checks them before it looks at X. Conditions on
+several parameters go into ``_check_parameters``.
 """
 
 import os
@@ -14,30 +30,40 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from dataclasses import KW_ONLY, dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
+from numba import types
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankwise._kernels.blas import one_blas_thread
-from rankwise._kernels.machine.compile_progress import announce_kernels
+from rankwise._kernels import parallel
+from rankwise._kernels.dot_products import dot
+from rankwise._kernels.machine.jit import INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
+from rankwise._kernels.parallel import announce_kernels, one_blas_thread
+from rankwise._parameters import (
+    Check,
+    Jobs,
+    check_parameters,
+    describe,
+)
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.errors import DataError, Interrupted, RankwiseError
-from rankwise.measures._base import Measure
-from rankwise.queries.checks import Floats
+from rankwise.errors import DataError, Interrupted, MeasureError, RankwiseError
+from rankwise.measures._base import Measure, parse
+from rankwise.queries.checks import Floats, Missing
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
-from rankwise.rankers._parameters import CommonParameters, trainable
-from rankwise.rankers._passes import rank_by_scores, rank_parts, recorded_passes, score_queries
-from rankwise.rankers._record import FitRecord, begin_record
+from rankwise.rankers._inputs import rank_by_scores, rank_parts, score_queries
+from rankwise.rankers._record import FitRecord, begin_record, recorded_passes
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
@@ -47,12 +73,61 @@ if TYPE_CHECKING:
     from rankwise.queries.source import Job, QuerySource
     from rankwise.rankers.certificate.objective import TrainingObjective
 
+
+def trainable(spelling: Any) -> Measure:
+    """The measure of this spelling, or an error if no ranker can be trained for it."""
+    measure = parse(spelling)
+    if not measure.depends_on_labels:
+        raise MeasureError(f"{measure.title} does not depend on labels: no ranker can be trained for it")
+    return measure
+
+
+AnyMeasure = Annotated[Any, Check("a measure or its name, such as 'nDCG@10'", lambda value: bool(trainable(value)))]
+
+
+@dataclass(eq=False, repr=False)
+class CommonParameters:
+    """The parameters of every ranker.
+
+    Parameters
+    ----------
+    measure : str or Measure, default="nDCG@10"
+        The measure that the ranker is trained for, or that is used for model selection; ``score`` reports it.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Whether to show a progress bar on a terminal.
+    missing : {"error", "zero", "min", "keep"}, default="error"
+        What ``fit`` and ``predict`` do with NaN in arrays: raise an error, replace it by 0, or by the smallest value
+        of the feature within the query; "keep" leaves it to rankers that give it a meaning, others raise an error.
+    """
+
+    measure: AnyMeasure = "nDCG@10"
+    _: KW_ONLY
+    n_jobs: Jobs = None
+    verbose: bool = False
+    missing: Missing = "error"
+
+    def _check_parameters(self) -> None:
+        """Raise an error for parameters that cannot be used; nothing here depends on data."""
+        check_parameters(self)
+        if self.missing == "keep" and not getattr(self, "keeps_missing", False):
+            raise self._wrong("missing", "'error', 'zero' or 'min', because it gives no meaning to missing values")
+
+    def _wrong(self, name: str, expected: str) -> RankwiseError:
+        """The error about a parameter that does not fit the others."""
+        return RankwiseError(describe(getattr(self, name), name, type(self).__name__, expected))
+
+
 Vector = NDArray[np.float64]
 
 # Whether a fit runs in this thread: rankers fitted inside another ranker do not warn.
 _IN_FIT = ContextVar("in_fit", default=False)
 
 NOT_LINEAR = "the bounds for linear weights do not apply"
+
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class RankerNotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
@@ -308,8 +383,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         DataError
             If the data are malformed, or the grouping of rows is not given.
         """
-        from rankwise.rankers._model_selection import weighted_mean
-        from rankwise.rankers._passes import measure_ranker
+        from rankwise.rankers._model_selection import measure_ranker, weighted_mean
 
         if sample_weight is not None:
             raise DataError(
@@ -404,7 +478,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         path : str or path-like
             The file; an existing one is replaced atomically.
         """
-        from rankwise.rankers._persist import save_ranker
+        from rankwise.rankers._record import save_ranker
 
         self._check_fitted()
         save_ranker(self, path)
@@ -463,12 +537,62 @@ class LinearRanker(Ranker):
     coef_: Vector
 
     def _scores(self, X: Floats) -> Vector:
-        from rankwise._kernels.dot_products import linear_scores
 
         return linear_scores(X, self.coef_, self.n_jobs)
 
     def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
+
+
+def _score_rows_by(first: int, last: int, rows: Any, X: Any, weights: Any, out: Any) -> None:
+    """Scores of the rows at places first..last-1 by several vectors of weights, in the bits of ``dot``."""
+    for place in range(first, last):
+        row = place if len(rows) == 0 else rows[place]
+        for k in range(len(weights)):
+            out[k, place] = dot(X[row], weights[k])
+
+
+@cache
+def _score_rows_by_on(dtype: np.dtype[Any]) -> Any:
+    given = (types.int64, types.int64, INTS_IN, features_in(dtype), MATRIX_IN, MATRIX)
+    return compiled(kernel(_score_rows_by), types.void(*given))
+
+
+def scores_by_weights(
+    X: Any, rows: NDArray[np.int64], count: int, weights: NDArray[np.float64], n_jobs: int | None
+) -> NDArray[np.float64]:
+    """The scores of ``count`` rows by several linear models, which read every row once.
+
+    Parameters
+    ----------
+    X : ndarray, shape (n_documents, n_features)
+        The features.
+    rows : ndarray of int64
+        The rows; empty for the first ``count`` ones.
+    count : int
+        Number of rows.
+    weights : ndarray, shape (n_models, n_features)
+        One vector of weights per model.
+    n_jobs : int or None
+        Number of threads; None uses every core.
+
+    Returns
+    -------
+    scores : ndarray, shape (n_models, count)
+        In the bits of :func:`rankwise._kernels.dot_products.dot`.
+    """
+    features, models = np.ascontiguousarray(X), np.ascontiguousarray(weights, dtype=np.float64)
+    scores = np.empty((len(models), count))
+    run = _score_rows_by_on(features.dtype)
+    parts = [(first, min(first + parallel.CHUNK, count)) for first in range(0, count, parallel.CHUNK)]
+    parallel.map_chunks(lambda first, last: run(first, last, rows, features, models, scores), parts, n_jobs)
+    return scores
+
+
+def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+    """X coef, row by row. All linear predictions come from here, so candidates are judged by the final bits."""
+    scores: Vector = scores_by_weights(X, _NO_ROWS, len(X), coef[None], n_jobs)[0]
+    return scores
 
 
 @contextmanager

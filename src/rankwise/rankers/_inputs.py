@@ -1,4 +1,4 @@
-"""What rankers are given, as queries or rows with the features that they learned from.
+"""What rankers are given, as queries or rows with the features that they learned from, and the rankings of these.
 
 ``fit``, ``predict``, ``rank``, ``score`` and ``certificate`` take arrays, data frames, raw tables, `Queries`, `Parts`
 and click logs. These functions check them, warn about them, and change nothing in the ranker.
@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS, feature_order
+from rankwise._tables import Table
 from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError, warn
 from rankwise.features.table import RawTable, as_table
 from rankwise.queries import checks
@@ -29,6 +31,7 @@ from rankwise.queries.selection import Query
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
+
 
 # Standard deviations that differ by more than this factor are uneven: a rare indicator beside a standardized number
 # differs by 10. Deviations of few rows say nothing, and those of many rows are estimated from some.
@@ -152,6 +155,11 @@ def align(ranker: "Ranker", queries: Any, scaled: bool = True) -> Queries:
     check_width(ranker, queries.n_features)
     check_missing(ranker, queries)
     return cast(Queries, queries)
+
+
+def score_queries(queries: Queries, ranker: "Ranker") -> NDArray[np.float64]:
+    """The scores of the documents."""
+    return ranker._scores(align(ranker, queries).X)
 
 
 def as_rows(ranker: "Ranker", X: Any) -> checks.Floats:
@@ -420,3 +428,26 @@ def warn_of_uneven_features(ranker: str, queries: Queries, instead: str) -> None
             f"{ranker} learns little from features on different scales: the standard deviation of feature "
             f"{names[high]!s:.40} is {ratio:,.0f} times that of feature {names[low]!s:.40}; {instead}"
         )
+
+
+def rank_by_scores(queries: Queries, scores: NDArray[np.float64]) -> Table:
+    """The documents of every query by falling scores, ties in input order."""
+    owner = queries.query_of_row
+    order = np.lexsort((np.arange(len(scores)), -scores, owner))
+    place = np.arange(len(order)) - np.repeat(queries.start[:-1], queries.sizes) + 1
+    names = queries.names()
+    rows: Any = order if queries.docid is None else list(queries.docid[order])
+    qid = [names[number] for number in owner[order].tolist()]
+    return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
+
+
+def rank_parts(ranker: "Ranker", parts: Parts) -> Table:
+    """The ranking of a data set in parts, whose rows are numbered through."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("qid", "docid", "rank", "score")}
+    for first, last in parts.chunks():
+        block = parts.block(first, last)
+        table = ranker.rank(block if block.qid is not None else block._replace(qid=np.arange(first, last)))
+        before = int(parts.start[first]) if block.docid is None else 0
+        for name, column in columns.items():
+            column.extend((table[name] + before if before and name == "docid" else table[name]).tolist())
+    return Table({**columns, "rank": np.array(columns["rank"], np.int64), "score": np.array(columns["score"], float)})

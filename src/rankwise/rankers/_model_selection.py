@@ -7,19 +7,29 @@ queries: parts of both are held out in turn, and the final fit learns from both.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.dot_products import scores_by_weights
+from rankwise._parameters import (
+    NonNegativeFloat,
+    NumberRange,
+    PositiveFloat,
+    Seed,
+    as_random,
+)
 from rankwise._store import Store
-from rankwise.measures._base import Measure
+from rankwise._tables import Table
+from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_candidates, measure_lists
-from rankwise.queries import checks
-from rankwise.queries.chunks import rows_in_order
+from rankwise.queries.chunks import Scale
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import Chunk, Job, QuerySource
+from rankwise.queries.source import Chunk, Job, QuerySource, rows_in_order
+from rankwise.rankers._base import scores_by_weights
+
+if TYPE_CHECKING:
+    from rankwise.rankers._base import Ranker
 
 Vector = NDArray[np.float64]
 
@@ -97,7 +107,7 @@ def weighted_mean(values: Vector, weight: Vector) -> float:
 
 def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
     """Random parts of the queries of non-zero weight, at most one per query; none for a single query."""
-    counting = checks.as_random(random_state).permutation(queries.counted)
+    counting = as_random(random_state).permutation(queries.counted)
     if len(counting) < 2:
         return []
     return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]
@@ -309,7 +319,7 @@ class PooledSelection:
         pool = Pool((train,) if validation is None else (train, validation))
         if not by_folds or len(pool.counted) < 2:
             return cls(pool, [pool.counted], [])
-        order = checks.as_random(random_state).permutation(pool.counted)
+        order = as_random(random_state).permutation(pool.counted)
         if len(order) > MANY:
             count = min(MANY, len(order) // folds)
             parts = [np.sort(order[:count]), np.sort(order[count:])]
@@ -381,3 +391,54 @@ def mean_over_held_out(values: Sequence[NDArray[np.float64]], weights: Sequence[
     known = ~np.isnan(means)
     count = known.sum(axis=1)
     return np.asarray(np.where(count > 0, np.where(known, means, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan))
+
+
+def measure_ranker(queries: QuerySource, ranker: "Ranker", measure: Measure, ties: Sequence[Ties]) -> Vector:
+    """The measure of a ranker on every query, for each treatment of ties; NaN where it is 0/0."""
+    values: Vector = queries.apply(_measure_block, ranker, measure, tuple(ties), axis=1)
+    return values
+
+
+def _measure_block(queries: Queries, ranker: "Ranker", measure: Measure, ties: tuple[Ties, ...]) -> Vector:
+    n_jobs = getattr(ranker, "n_jobs", None)
+    scores = ranker.predict(queries)
+    lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows, queries.judged)
+    return np.concatenate([measure_lists([measure], lists, ties=one, n_jobs=n_jobs) for one in ties])
+
+
+def as_grid(given: Any, usual: Sequence[float]) -> tuple[float, ...]:
+    """One value or several as a tuple; ``usual`` if none was given."""
+    return tuple(np.atleast_1d(usual if given is None else given).astype(np.float64).tolist())
+
+
+Folds = Annotated[int, NumberRange(2)]
+
+
+Alphas = NonNegativeFloat | Sequence[NonNegativeFloat] | None
+
+
+PositiveAlphas = PositiveFloat | Sequence[PositiveFloat] | None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SelectionParameters:
+    """The parameters of rankers that select a penalty and may scale features.
+
+    Parameters
+    ----------
+    scale : {"auto", "none"}, default="auto"
+        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
+    folds : int, default=5
+        Number of parts of the training queries that select among candidates if there is no validation set.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the division into parts.
+    """
+
+    scale: Scale = "auto"
+    folds: Folds = 5
+    random_state: Seed = 0
+
+    @property
+    def path_(self) -> Table:
+        """What every candidate was worth, made of the columns that ``fit`` keeps."""
+        return Table(self._path_)  # type: ignore[attr-defined]

@@ -16,10 +16,9 @@ from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import LinearRanker, Ranker, registered
+from rankwise.rankers._base import AnyMeasure, LinearRanker, Ranker, registered
 from rankwise.rankers._foreign import fit_foreign, foreign_scores, is_fitted
-from rankwise.rankers._model_selection import parts_of
-from rankwise.rankers._parameters import AnyMeasure, Folds, as_grid
+from rankwise.rankers._model_selection import Folds, as_grid, parts_of
 from rankwise.rankers.boosting.growing import no_trees
 from rankwise.rankers.boosting.steps import ThresholdRanker
 from rankwise.rankers.boosting.tree_checks import DTYPES
@@ -316,7 +315,7 @@ class Committee(Ranker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        from rankwise.rankers._persist import nested_state
+        from rankwise.rankers._record import nested_state
 
         foreign = [type(one).__name__ for one in self.members_ if not isinstance(one, Ranker)]
         if foreign:
@@ -340,7 +339,7 @@ class Committee(Ranker):
         return {"members": digests}, own
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        from rankwise.rankers._persist import read_nested
+        from rankwise.rankers._record import read_nested
 
         self._measure()
         count = len(self._candidates())

@@ -5,7 +5,8 @@ of one fixed number of rows, the last one filled up with copies of its first row
 row alone.
 """
 
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,24 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import available_memory, one_blas_thread
 from rankwise._parameters import NonNegativeInt
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
+from rankwise.features.codec import STORABLE, storable
 from rankwise.measures._base import Measure
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import Ranker, registered
+from rankwise.rankers._base import AnyMeasure, Ranker, registered, trainable
 from rankwise.rankers._inputs import align
-from rankwise.rankers._parameters import AnyMeasure, trainable
 
 if TYPE_CHECKING:
     from rankwise.rankers.certificate.objective import TrainingObjective
-
-import tempfile
-from collections.abc import Iterator
-
-from rankwise.features.codec import STORABLE, storable
 
 Vector = NDArray[np.float64]
 
@@ -205,7 +201,7 @@ class MappedRanker(Ranker):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         from rankwise.features.codec import Packed
-        from rankwise.rankers._persist import nested_state
+        from rankwise.rankers._record import nested_state
 
         packed = Packed()
         made = packed.pack(self.transformer_, f"{self.name} with this transformer")
@@ -230,7 +226,7 @@ class MappedRanker(Ranker):
     @one_blas_thread()
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         from rankwise.features.codec import unpack
-        from rankwise.rankers._persist import read_nested
+        from rankwise.rankers._record import read_nested
 
         self._measure()
         inside = store.part("map.", {})
@@ -408,7 +404,7 @@ def _matrix(shape: tuple[int, int], memory_limit: int | None) -> Matrix:
     """An empty matrix, in memory or in a temporary file without a name."""
     size, most = 8 * shape[0] * shape[1], memory_limit
     if most is None:
-        available = checks.available_memory()
+        available = available_memory()
         most = size if available is None else available // 2
     if size <= most or not size:
         return np.empty(shape)

@@ -18,7 +18,7 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import LinearRanker, Ranker
-from rankwise.rankers._persist import read_ranker
+from rankwise.rankers._record import read_ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 from rankwise.rankers.linear.linear_model import LinearModel
 

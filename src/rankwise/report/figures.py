@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import Table
 from rankwise.analysis.importance import FeatureImportance, losses_by_query, weights_of
 from rankwise.errors import RankwiseError
@@ -23,8 +23,8 @@ from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.evaluation.comparison.store import is_kept
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.measures._base import Vector
+from rankwise.queries.checks import names_or_columns
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import names_or_columns
 from rankwise.rankers._base import Ranker
 from rankwise.report.attempts import attempt
 from rankwise.report.compact import numbers

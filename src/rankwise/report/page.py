@@ -13,9 +13,8 @@ from tempfile import TemporaryFile
 from types import NoneType
 from typing import Any
 
-from rankwise._atomic_write import refusing, writing
 from rankwise._extras import require
-from rankwise._files import path_of
+from rankwise._files import path_of, refusing, writing
 from rankwise.errors import DataError, RankwiseError, ReportWarning, in_one_line, warn
 from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.report.collect import collect

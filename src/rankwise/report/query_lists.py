@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rankwise.analysis.importance import weights_of
 from rankwise.evaluation.comparison.comparison import Comparison
+from rankwise.queries.checks import names_or_columns
 from rankwise.queries.queries import Queries
-from rankwise.queries.selection import names_or_columns
 from rankwise.rankers._base import Ranker
 from rankwise.report.compact import name_of, numbers
 from rankwise.report.descriptions import Descriptions

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.clicks.preferences import differences, team_draft
-from rankwise.guarantees._bound import Precondition
+from rankwise.guarantees._bound import Precondition, Scope
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence, RunningMean
-from rankwise.guarantees.scope import Scope
 from rankwise.serve.structs import ExperimentAnswer, ExperimentRequest, IntervalAnswer
 
 Order = NDArray[np.int64]

@@ -21,7 +21,7 @@ from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees.holdout.sequences import RunningMean
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._persist import KIND, read_ranker, save_ranker
+from rankwise.rankers._record import KIND, read_ranker, save_ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
 from rankwise.serve.experiments import SPLIT_UNIT, Experiment, resume_mean
 from rankwise.serve.statefile import (

@@ -8,9 +8,8 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import Int32, NonNegativeFloat, NumberRange, PositiveInt, Seed, validated
+from rankwise._parameters import Int32, NonNegativeFloat, NumberRange, PositiveInt, Seed, as_random, validated
 from rankwise.errors import RankwiseError
-from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 
 Floats = NDArray[np.float64]
@@ -76,7 +75,7 @@ def make_hybrid(
     """
     if depth > documents:
         raise RankwiseError(f"depth must be at most documents={documents}, got {depth}")
-    random = checks.as_random(random_state)
+    random = as_random(random_state)
     shape = (queries, documents)
     relevance, rarity = random.standard_normal(shape), 1.0 + random.gamma(9.0, 0.5, size=(queries, 1))
     total = (relevance + noise * random.standard_normal(shape)) / math.hypot(1, noise)

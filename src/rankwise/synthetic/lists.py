@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import NonNegativeFloat, NumberRange, Seed, validated
+from rankwise._parameters import NonNegativeFloat, NumberRange, Seed, as_random, validated
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
@@ -98,7 +98,7 @@ def make_lists(
     fewest, most = checks.as_range(documents, "documents")
     if not 1 <= fewest <= most:
         raise RankwiseError(f"documents must be at least 1 per query, the fewest first, got {documents}")
-    random = checks.as_random(random_state)
+    random = as_random(random_state)
     sizes = np.exp(random.uniform(math.log(fewest), math.log(most + 1), size=queries)).astype(np.int64)
     sizes = np.clip(sizes, fewest, most)
     pages = _Pages.draw(sizes, random)

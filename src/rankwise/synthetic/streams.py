@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._parameters import NonNegativeInt, NumberRange, PositiveInt, check_parameters
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError

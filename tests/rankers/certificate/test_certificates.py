@@ -14,7 +14,7 @@ from experiments.pages import read_block
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.certificate import Certificate, certificate_of
-from rankwise.guarantees.holdout.readings import Readings
+from rankwise.guarantees.holdout.betting import Readings
 from rankwise.io.folds import read_folds
 from rankwise.losses import registered as known_losses
 from rankwise.losses.slam import SLAM
@@ -24,8 +24,7 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import LinearRanker, registered
 from rankwise.rankers.boosting.adarank import AdaRank
-from rankwise.rankers.certificate.claims import Constants, LossOnSample, uniform_claims
-from rankwise.rankers.certificate.holdout import Population
+from rankwise.rankers.certificate.claims import Constants, LossOnSample, Population, uniform_claims
 from rankwise.rankers.linear.listnet import ListNet
 from rankwise.rankers.linear.presets import RankSVM, SLAMRanker, SVMMap
 from rankwise.rankers.linear.ridge import RidgeRanker

@@ -5,7 +5,7 @@ import pytest
 
 import rankwise as rw
 from rankwise.errors import DataWarning
-from rankwise.guarantees.holdout.readings import Readings
+from rankwise.guarantees.holdout.betting import Readings
 from rankwise.queries.fingerprints import Seen, fingerprints
 from rankwise.queries.queries import Queries
 from rankwise.rankers._inputs import warn_of_shared_queries

@@ -7,7 +7,7 @@ logger ``rankwise``. Nothing is printed where neither a terminal nor a log asks 
 kernels compiled does none of this.
 
 The number of kernels is known beforehand: public functions say what they are about to run
-(:func:`announce_kernels`), and ``counts.json``, which ``python3 run.py python -m
+(:func:`~rankwise._kernels.parallel.announce_kernels`), and ``counts.json``, which ``python3 run.py python -m
 tests.kernels.make_counts`` writes, has the kernels that each of them loads.
 """
 
@@ -25,6 +25,7 @@ from pathlib import Path
 
 from rankwise import _progress
 from rankwise._kernels.machine import compile_log
+from rankwise._kernels.parallel import announced
 
 _COUNTS = Path(__file__).with_name("counts.json")
 _PATIENCE = 1.0  # seconds of compilation before anything is said
@@ -32,20 +33,6 @@ _REDRAWN_EVERY = 0.2
 _ERASED = "\r\x1b[2K"
 
 logger = logging.getLogger("rankwise")
-
-
-announced: dict[str, None] = {}  # the public calls so far, in order
-
-
-def announce_kernels(*calls: str) -> None:
-    """Name the public calls that are about to run. The number of kernels is then known when they are compiled.
-
-    Parameters
-    ----------
-    *calls : str
-        Names of public functions and rankers; unknown ones are ignored.
-    """
-    announced.update(dict.fromkeys(calls))
 
 
 @cache
@@ -171,7 +158,7 @@ def progress_of(calls: Iterable[str]) -> tuple[int, int]:
     Parameters
     ----------
     calls : iterable of str
-        What runs, as :func:`announce_kernels` takes it.
+        What runs, as :func:`~rankwise._kernels.parallel.announce_kernels` takes it.
 
     Returns
     -------

@@ -31,6 +31,7 @@ from rankwise._kernels.machine import compile_progress as compile_progress  # it
 from rankwise._kernels.machine.cache import KernelCache, cache_folder
 from rankwise._kernels.machine.keys import KernelDigest, kernel_digest, type_text
 from rankwise._kernels.machine.level import optimize_for_the_level
+from rankwise._kernels.parallel import Driver
 
 _decorating = threading.Lock()
 
@@ -217,37 +218,6 @@ def compiled(function: Any, signature: Any) -> Any:
                 function.disable_compile()
     takes_functions = any(isinstance(one, types.FunctionType) for one in signature.args)
     return Driver(function) if takes_functions else function
-
-
-class Driver:
-    """A compiled kernel that takes typed functions, from which Ctrl-C comes as what it is.
-
-    numba calls Python back for the address of every function that it is given. Where Ctrl-C is raised in there, numba
-    goes on with an argument less, and a TypeError takes the place of KeyboardInterrupt.
-
-    Parameters
-    ----------
-    function : numba dispatcher
-        The kernel.
-    """
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def __call__(self, *given: Any) -> Any:
-        """Call the kernel."""
-        try:
-            return self.function(*given)
-        except TypeError as error:
-            if str(error).startswith(_LOST):
-                raise KeyboardInterrupt from None
-            raise
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.function, name)
-
-
-_LOST = ("_get_jit_address() missing", "_get_wrapper_address() missing")
 
 
 class TypedCFunc(CFunc):

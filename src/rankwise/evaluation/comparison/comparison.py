@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
 from rankwise._figures import COLORS, FAINT, PAPER, house_style, new_figure
+from rankwise._files import writing
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
 from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.comparison.folds import FoldPart
 from rankwise.evaluation.evaluation import Evaluation, evaluate, none_if_nan, plain_ids
-from rankwise.guarantees._bound import refuse_unless_chance
+from rankwise.guarantees._bound import HOLDOUT, Scope, refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
-from rankwise.guarantees.scope import HOLDOUT, Scope
 from rankwise.measures._base import Measure
 from rankwise.queries.fingerprints import Seen, fingerprints
 from rankwise.queries.queries import Queries

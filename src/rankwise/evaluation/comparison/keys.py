@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise._digest import digest_bytes
+from rankwise._store import digest_bytes
 from rankwise._version import __version__
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss

@@ -188,7 +188,7 @@ def _open(value: str | os.PathLike[str], measure: str | Measure, random_state: i
     if kind_of(text) != "store":
         return value
     from rankwise._store import read_store
-    from rankwise.rankers._persist import KIND, read_ranker
+    from rankwise.rankers._record import KIND, read_ranker
 
     with read_store(text) as store:
         if store.kind != KIND:

@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import refusing, remove_parts
-from rankwise._digest import digest_bytes
-from rankwise._files import path_of
-from rankwise._store import StoreWriter, open_store
+from rankwise._files import path_of, refusing, remove_parts
+from rankwise._store import StoreWriter, digest_bytes, open_store
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.comparison.folds import FoldPart
 from rankwise.evaluation.comparison.foreign import KIND as TREES
 from rankwise.evaluation.comparison.foreign import LambdaRank, read_trees, save_trees
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._persist import read_ranker
+from rankwise.rankers._record import read_ranker
 
 KIND = "comparison cell"
 _LAYOUT = 2  # 2: scores of the validation part

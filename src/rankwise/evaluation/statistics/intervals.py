@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankwise._parameters import as_random
 from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
@@ -128,7 +129,7 @@ def interval(
     if how == "bootstrap":
         if not isinstance(resamples, (int, np.integer)) or resamples < 1:
             raise RankwiseError(f"resamples must be an integer of at least 1, got {resamples!r:.60}")
-        drawn = resample_means(kept, weights, resamples, checks.as_random(random_state))
+        drawn = resample_means(kept, weights, resamples, as_random(random_state))
         return _bca(kept, weights, drawn, level)
     raise RankwiseError(f"how must be 'bootstrap' or 't', got {how!r}")
 

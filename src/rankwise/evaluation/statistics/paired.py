@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankwise._parameters import as_random
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.evaluation.statistics.intervals import mean, standard_error
@@ -140,7 +141,7 @@ def paired_test(
         raise RankwiseError(f"the {test} test does not support query weights: use 't' or 'randomization'")
     if not checks.is_whole(resamples):
         raise RankwiseError(f"resamples must be an integer of at least 1, got {resamples!r:.60}")
-    random = checks.as_random(random_state)
+    random = as_random(random_state)
     total, differences, weights = _differences(first, second, weight)
     exact = True
     # no difference is no evidence, whatever the test

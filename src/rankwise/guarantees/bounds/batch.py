@@ -33,8 +33,7 @@ import math
 from dataclasses import replace
 from functools import partial
 
-from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
-from rankwise.guarantees.scope import EXPECTATION
+from rankwise.guarantees._bound import EXPECTATION, Bound, Precondition, refuse_unless
 
 CONVEX = Precondition("the loss is convex in the scores, with gradients of l1 norm G at most")
 INDEPENDENT = Precondition("the n queries are independent draws of one distribution")

@@ -45,9 +45,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
+from rankwise.guarantees._bound import (
+    ANY_TIME,
+    ITERATES,
+    ROUNDS,
+    Bound,
+    Precondition,
+    refuse_unless,
+    refuse_unless_chance,
+)
 from rankwise.guarantees.holdout.sequences import RHO, anytime_radius
-from rankwise.guarantees.scope import ANY_TIME, ITERATES, ROUNDS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,8 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise.errors import DataError, RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
-from rankwise.guarantees.scope import TRAINING
+from rankwise.guarantees._bound import TRAINING, Bound, Precondition, refuse_unless
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ best w of the ball.
 
 m, R, L2, G and b hold for every future query, and W is chosen before the data are seen. A ball, or one of several
 bounds, that is chosen after the data were seen costs a smaller delta: :func:`for_fitted_norm` pays for the norm of a
-fitted w, and :func:`smallest` for the smallest of several bounds.
+fitted w, and :func:`~rankwise.guarantees.smallest` for the smallest of several bounds.
 
 **Smooth losses, with an optimistic rate.** The gap of :func:`smooth_ball` shrinks like 1/n where the sample's loss is
 0. For a nonnegative loss with values up to B and smoothness H1 in the largest score, with
@@ -34,7 +34,7 @@ fitted w, and :func:`smallest` for the smallest of several bounds.
 
 every w of the ball has sqrt(L(w)) <= (p + sqrt(p^2 + 4 q))/2, p = sqrt(8 r*) + sqrt(4 r0) and q = risk + 45 r* + 20 r0.
 The numbers 45, 8, 4 and 20 come from a theorem of Bousquet that was not checked: the bounds are ``unverified``, and
-:func:`smallest` leaves them out by default. They are vacuous unless n is huge.
+:func:`~rankwise.guarantees.smallest` leaves them out by default. They are vacuous unless n is huge.
 
 References
 ----------
@@ -50,9 +50,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition, refuse_unless, refuse_unless_chance
+from rankwise.guarantees._bound import ERM, UNIFORM, Bound, Precondition, refuse_unless, refuse_unless_chance
 from rankwise.guarantees.bounds.batch import INDEPENDENT
-from rankwise.guarantees.scope import ERM, UNIFORM
 
 ROWS = Precondition("radius bounds every row of every future query, and m its length, not only in the sample")
 ENTRIES = Precondition("entry bounds every feature of every future query, and m its length, not only in the sample")
@@ -445,66 +444,6 @@ def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: 
     )
 
 
-def smallest(*makers: Callable[[float], Bound], delta: float, unverified: bool = False) -> Bound:
-    """The smallest of several bounds on the same number, each computed at delta divided by their number.
-
-    Bounds that are ``unverified`` are left out unless asked for, before delta is divided. Bounds that do not apply
-    count in the division, since whether they apply may depend on the data.
-
-    Parameters
-    ----------
-    *makers : callable
-        Each returns its bound at a level delta, as in ``lambda delta: l2_ball(delta=delta, ...)``.
-    delta : float
-        Probability that the smallest may fail.
-    unverified : bool, default=False
-        Whether to use bounds that rest on unchecked constants.
-
-    Returns
-    -------
-    Bound
-        The smallest one that applies, with ``compared`` and ``delta_each`` among its terms.
-
-    Raises
-    ------
-    RankwiseError
-        If no bound is verified, none applies, or they do not bound the same number from above.
-
-    Examples
-    --------
-    >>> from rankwise.guarantees import l2_ball, linf_ball
-    >>> known = {"risk": 0.1, "W": 1.0, "radius": 1.0, "m": 10, "n": 10_000, "b": 3.0}
-    >>> def scores(delta):
-    ...     return l2_ball(L2=1.5, delta=delta, **known)
-    >>> def largest(delta):
-    ...     return linf_ball(G=2.0, delta=delta, **known)
-    >>> best = smallest(scores, largest, delta=0.05)
-    >>> best.name, best.terms["delta_each"], round(best.value, 3)
-    ('Uniform, l2-Lipschitz, smallest of 2', 0.025, 0.26)
-    """
-    refuse_unless_chance("smallest", delta=delta)
-    kept = [make for make in makers if unverified or make(delta).status == "proved here"]
-    if not kept:
-        raise RankwiseError(
-            f"the smallest of several bounds requires at least one that is verified, got none of {len(makers)}"
-        )
-    each = delta / len(kept)
-    bounds = [make(each) for make in kept]
-    about = {(bound.bounds, bound.side) for bound in bounds}
-    if len(about) > 1:
-        raise RankwiseError(f"only bounds on the same number from above can be compared, got {sorted(about)}")
-    best = min((bound for bound in bounds if bound.applies is not False), key=lambda bound: bound.value, default=None)
-    if best is None or best.side != "at most":
-        raise RankwiseError("none of the compared bounds applies and is an upper bound")
-    return replace(
-        best,
-        name=f"{best.name}, smallest of {len(kept)}",
-        terms=dict(best.terms) | {"compared": float(len(kept)), "delta_each": each},
-        preconditions=(
-            *(one for one in best.preconditions if not one.sentence.startswith("it holds with probability")),
-            Precondition(f"it holds with probability {1 - delta:g} over the queries"),
-        ),
-    )
 
 
 # -------------------------------------------------------------------------------------------------------- smooth losses

@@ -42,10 +42,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
-from rankwise.guarantees._bound import HasTerms, Precondition, refuse_unless, refuse_unless_chance
+from rankwise.guarantees._bound import (
+    PLAN,
+    Ends,
+    HasTerms,
+    Interval,
+    Precondition,
+    Scope,
+    refuse_unless,
+    refuse_unless_chance,
+)
 from rankwise.guarantees.holdout import betting
-from rankwise.guarantees.holdout.interval import Ends, Interval
-from rankwise.guarantees.scope import PLAN, Scope
 
 Method = Literal["hoeffding", "empirical bernstein", "betting"]
 NAMES = {"hoeffding": "Hoeffding", "empirical bernstein": "Empirical Bernstein", "betting": "Betting"}

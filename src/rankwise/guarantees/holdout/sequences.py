@@ -35,11 +35,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees._bound import SEQUENCE, Ends, Interval, Precondition, Scope, refuse_unless_chance
 from rankwise.guarantees.holdout.betting import BetMoments, LowerGrid
-from rankwise.guarantees.holdout.interval import Ends, Interval
 from rankwise.guarantees.holdout.intervals import NAMES, Method, alpha_of, refuse_unless_known, scale_values
-from rankwise.guarantees.scope import SEQUENCE, Scope
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.machine.compile_progress import announce_kernels
+from rankwise._kernels.parallel import announce_kernels, available_memory
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.letor_rows import after_newline, count_rows, expected_ids, gather, read_rows
 from rankwise._parameters import Check, Jobs, NumberRange, validated
@@ -32,16 +32,9 @@ from rankwise.io.sources import (
     name_of,
     read_text,
 )
-from rankwise.queries.checks import (
-    Floats,
-    Missing,
-    as_names,
-    available_memory,
-    fill_missing,
-)
-from rankwise.queries.grouping import Grouping, by_run, by_size, parse_ids, warn_of_empty
+from rankwise.queries.checks import Floats, Missing, as_names, fill_missing
+from rankwise.queries.grouping import Grouping, StringColumn, by_run, by_size, offsets, parse_ids, warn_of_empty
 from rankwise.queries.queries import Queries
-from rankwise.queries.string_column import StringColumn, offsets
 
 SIDE_FILES = (".query", ".group")  # LightGBM's and XGBoost's names
 Unjudged = Literal["error", "drop", "zero"]

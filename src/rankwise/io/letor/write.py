@@ -3,7 +3,6 @@
 Rows are formatted in blocks on threads by the kernels of :mod:`rankwise._kernels.text.written` and written in order.
 """
 
-import gzip
 import os
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
@@ -11,13 +10,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
-from rankwise._files import path_of
+from rankwise._files import writing_bytes
 from rankwise._kernels import parallel
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import first_repeated, refuse_unjudged
+from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries, as_queries
-from rankwise.queries.string_column import StringColumn
 
 BLOCK = 1 << 22  # bytes formatted together, at most
 BATCH = 8  # blocks that may wait for the file
@@ -50,13 +48,8 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
         raise RankwiseError(f"sparse must be True or False, got {sparse!r:.60}")
     refuse_unjudged(as_queries(queries, "write_letor"), "LETOR text")
     columns = _Columns.of(queries)
-    with writing(path) as part, open(part, "wb") as file:
-        if path_of(path).endswith(".gz"):
-            # no name and no time of writing: the same queries give the same bytes
-            with gzip.GzipFile("", "wb", 6, file, 0) as packed:
-                _write(columns, sparse, packed)
-        else:
-            _write(columns, sparse, file)
+    with writing_bytes(path) as file:
+        _write(columns, sparse, file)
 
 
 class _Columns(NamedTuple):
@@ -92,7 +85,7 @@ def _refuse_blanks(texts: StringColumn, what: str, others: bytes) -> None:
         raise DataError(f"{what} {name!r} holds {chr(texts.data[bad[0]])!r}, which would end its id in the text")
 
 
-def _write(columns: _Columns, sparse: bool, file: IO[bytes] | gzip.GzipFile) -> None:
+def _write(columns: _Columns, sparse: bool, file: IO[bytes]) -> None:
     """Format blocks on threads and write them in order."""
     blocks = list(_blocks(columns))
     for first in range(0, len(blocks), BATCH):

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._extras import require
 from rankwise.errors import FileFormatError
 from rankwise.io.sources import DELIMITERS, ByteStream, open_text
 from rankwise.io.tables.records import as_csv
 from rankwise.io.tables.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
 from rankwise.queries.checks import Missing, first_repeated
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import StringColumn
 
 # Cells of numbers that count as empty: those that pandas takes for missing.
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
@@ -299,7 +298,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     columns = wanted.columns
     if importlib.util.find_spec("pyarrow") is None or wanted.grades is not None or len(wanted.names) > _MOST_COLUMNS:
         return None
-    arrow, text = require("pyarrow"), require("pyarrow.csv")
+    arrow, text = map(importlib.import_module, ("pyarrow", "pyarrow.csv"))
     ids = [columns.qid, *([columns.docid] if columns.docid else [])]
     numbers = [*columns.features, *(name for name in (columns.label, columns.weight, columns.document_weight) if name)]
     kinds = {**dict.fromkeys(numbers, arrow.float64()), **dict.fromkeys(ids, arrow.binary())}

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._atomic_write import writing
 from rankwise._extras import require
-from rankwise._files import path_of
+from rankwise._files import path_of, writing
 from rankwise._parameters import validated
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
@@ -32,6 +31,7 @@ from rankwise.io.tables.rows import (
     Unjudged,
     as_queries,
     is_arrow,
+    noted_roles,
     open_arrow,
     read_arrow,
     side_by_side,
@@ -40,10 +40,9 @@ from rankwise.io.tables.rows import (
     without_unjudged,
 )
 from rankwise.queries.checks import Floats, Missing, as_scores, refuse_unjudged
-from rankwise.queries.grouping import as_ids
+from rankwise.queries.grouping import StringColumn, as_ids
 from rankwise.queries.queries import Queries
 from rankwise.queries.stored import plain_ids
-from rankwise.queries.string_column import StringColumn
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -213,12 +212,8 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
         with open_text(path) as source:
             return _read_text(source, columns)
     table, facts = read_arrow(name)
-    if facts.get("labels", "") is None and columns.get("label", "label") not in table.column_names:
-        columns["label"] = None
-    if "weight" not in columns and facts.get("weighted") is True:
-        columns["weight"] = "weight"
-    if "document_weight" not in columns and facts.get("document_weighted") is True:
-        columns["document_weight"] = "document_weight"
+    label = columns.pop("label", "label")
+    columns = {"label": label, **noted_roles(Roles(label=label), facts, table.column_names), **columns}
     with name_in_errors(name):
         queries = from_frame(table, **columns)
     return queries._replace(feature_names=None) if facts.get("named") is False else queries

@@ -7,7 +7,7 @@ stream of rows.
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from rankwise._extras import require
 from rankwise._files import ARROW, PARQUET, signature
+from rankwise._kernels.parallel import available_memory
 from rankwise._store import KEY
 from rankwise.errors import DataError, FileFormatError, nearest
 from rankwise.io.sources import beginning_of
-from rankwise.queries.checks import Floats, Missing, available_memory, refuse_unless_one_of
-from rankwise.queries.grouping import parse_ids
+from rankwise.queries.checks import Floats, Missing, refuse_unless_one_of
+from rankwise.queries.grouping import StringColumn, parse_ids
 from rankwise.queries.queries import Queries
-from rankwise.queries.string_column import StringColumn
 
 Unjudged = Literal["error", "drop", "zero"]
 _ROWS = 1024  # rows of a matrix that are filled together
@@ -127,6 +127,18 @@ class Roles:
             if name == label:
                 raise DataError(f"column {name!r} is the label and cannot be a feature too")
         return Columns(self.qid, label if self.judged else None, docid, self.weight, features, self.document_weight)
+
+
+def noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The roles that ``write_table`` noted in a file and the caller did not name."""
+    noted: dict[str, Any] = {}
+    if facts.get("labels", "") is None and roles.label not in names:
+        noted["label"] = None
+    if roles.weight is None and facts.get("weighted") is True:
+        noted["weight"] = "weight"
+    if roles.document_weight is None and facts.get("document_weighted") is True:
+        noted["document_weight"] = "document_weight"
+    return noted
 
 
 def _require(name: str, names: Sequence[str], role: str) -> None:

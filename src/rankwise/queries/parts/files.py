@@ -18,11 +18,12 @@ from rankwise._files import path_of
 from rankwise._store import Store, open_store
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries import checks, grouping
+from rankwise.queries.concat import join_or_ones
+from rankwise.queries.grouping import StringColumn, offsets
 from rankwise.queries.parts.manifest import INDEX_KIND, Manifest, PartFile, read_manifest
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import as_scaling
-from rankwise.queries.stored import KIND, read_scaler
-from rankwise.queries.string_column import StringColumn, offsets
+from rankwise.queries.stored import KIND, read_scaler, read_texts
 
 if TYPE_CHECKING:
     from rankwise.queries.parts.parts import Parts
@@ -51,14 +52,14 @@ class OpenPart:
             raise FileFormatError(f"{store.path} is damaged: its queries do not have the sizes that the index has")
         rows = store.map("rows", np.int64, (entry.documents,)) if "rows" in store else None
         self._numbers = store.map("qid", shape=(entry.queries,)) if "qid" in store else None
-        self._texts = map_texts(store, "qid", entry.queries)
+        self._texts = read_texts(store, "qid", entry.queries, mapped=True)
         self._queries = Queries._trusted(
             store.map("X", manifest.dtype, shape),
             store.map("y", np.float64, shape[:1]) if manifest.labelled else None,
             start,
             None if rows is None else grouping.as_layout(start, rows, entry.documents).rows,
             weight=store.array("weight", np.float64, (entry.queries,)) if "weight" in store else None,
-            docid=map_texts(store, "docid", entry.documents),
+            docid=read_texts(store, "docid", entry.documents, mapped=True),
             feature_names=manifest.feature_names,
             scaling=scaling,
             document_weight=store.map("document_weight", np.float64, shape[:1]) if "document_weight" in store else None,
@@ -169,30 +170,12 @@ class PartFiles:
             raise FileFormatError(f"{store.path} is damaged: it has query ids where the manifest has none, or none")
 
 
-def map_texts(store: Store, name: str, count: int) -> StringColumn | None:
-    """The texts of that name, mapped; None where the file has none."""
-    if f"{name}.offset" not in store:
-        return None
-    offset = store.map(f"{name}.offset", np.int64, (count + 1,))
-    data = store.map(f"{name}.bytes", np.uint8, (None,))
-    if not grouping.climbs(offset, len(data)):
-        raise FileFormatError(f"{store.path} is damaged: its {name} texts overlap or leave a gap")
-    return StringColumn(data, offset)
-
-
 def join_blocks(pieces: list[Queries]) -> Queries:
     """Consecutive blocks of one data set as one block, copied together."""
 
     def every(name: str) -> Any:
         values = [getattr(piece, name) for piece in pieces]
         return None if values[0] is None else np.concatenate(values)
-
-    def fill_weights(name: str, lengths: list[int]) -> Any:
-        """Weights: ones where a part has none."""
-        values = [getattr(piece, name) for piece in pieces]
-        if all(value is None for value in values):
-            return None
-        return np.concatenate([np.ones(n) if one is None else one for one, n in zip(values, lengths, strict=True)])
 
     documents = [piece.n_documents for piece in pieces]
     docid = None
@@ -203,12 +186,12 @@ def join_blocks(pieces: list[Queries]) -> Queries:
         every("X"),
         every("y"),
         offsets(np.concatenate([piece.sizes for piece in pieces])),
-        weight=fill_weights("weight", [len(piece) for piece in pieces]),
+        weight=join_or_ones([piece.weight for piece in pieces], map(len, pieces)),
         qid=every("qid"),
         docid=docid,
         feature_names=pieces[0].feature_names,
         scaling=pieces[0].scaling,
-        document_weight=fill_weights("document_weight", documents),
+        document_weight=join_or_ones([piece.document_weight for piece in pieces], documents),
     )
 
 

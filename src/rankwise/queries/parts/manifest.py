@@ -38,7 +38,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import writing
+from rankwise._files import writing
 from rankwise._version import __version__
 from rankwise.errors import FileFormatError, in_one_line
 from rankwise.queries.checks import Floats

@@ -20,17 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
+from rankwise._kernels.parallel import available_memory
 from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError
-from rankwise.queries import checks
 from rankwise.queries.checks import plural
+from rankwise.queries.grouping import StringColumn, offsets
 from rankwise.queries.parts.files import LazyRows, PartFiles, checksum, join_blocks
 from rankwise.queries.parts.manifest import Manifest
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.passes.executors import Threads, executor_of
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
-from rankwise.queries.string_column import StringColumn, offsets
+from rankwise.queries.source import QueryLayout
 
 if TYPE_CHECKING:
     from rankwise.queries.fingerprints import Marks
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 _SHARE = 0.5
 
 
-class Parts:
+class Parts(QueryLayout):
     """Judged queries in a folder of files with a manifest, as ``rankwise convert`` writes it.
 
     The manifest, the index and the header of every file are checked here, so a missing or damaged part is named
@@ -143,19 +144,9 @@ class Parts:
         return self._chosen
 
     @property
-    def n_documents(self) -> int:
-        """The number of documents of all queries together."""
-        return int(self.start[-1])
-
-    @property
     def n_features(self) -> int:
         """The number of features."""
         return self.manifest.features
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(queries, features), as `Queries` have it."""
-        return len(self), self.n_features
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -181,21 +172,6 @@ class Parts:
     def built_by(self) -> Any:
         """The fitted FeatureBuilder that made the features, if :func:`rankwise.load` opened the data set; or None."""
         return self._files.built_by
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of documents of every query."""
-        return np.diff(self.start)
-
-    @property
-    def query_weight(self) -> NDArray[np.float64]:
-        """The weight of every query; ones where ``weight`` is None."""
-        return np.ones(len(self)) if self.weight is None else self.weight
-
-    @property
-    def counted(self) -> NDArray[np.int64]:
-        """The numbers of the queries of non-zero weight."""
-        return np.flatnonzero(self.query_weight)
 
     @property
     def bytes(self) -> int:
@@ -227,9 +203,6 @@ class Parts:
         """The ids of all queries as Python values; the positions 0, 1, ... where they have none."""
         ids = self.qid()
         return list(range(len(self))) if ids is None else list(ids.tolist())
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
 
     def _label_range(self) -> str:
         """What is said about labels: their range, where the manifest has it."""
@@ -426,7 +399,7 @@ class Parts:
         DataError
             If they would take more than half of the free memory.
         """
-        free = checks.available_memory()
+        free = available_memory()
         if not force and free is not None and self.bytes > _SHARE * free:
             raise DataError(
                 f"{self.path} would take {self.bytes / 2**30:,.1f} GiB in memory, more than half of the "

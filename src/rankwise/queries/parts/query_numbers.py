@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankwise._kernels.bits import mixed
 from rankwise.errors import RankwiseError
-from rankwise.queries.string_column import StringColumn
+from rankwise.queries.grouping import StringColumn
 
 Words = NDArray[np.uint64]
 

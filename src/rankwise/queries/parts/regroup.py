@@ -23,11 +23,10 @@ from rankwise._kernels.text.letor_rows import read_integers
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries import checks
 from rankwise.queries.checks import Missing
-from rankwise.queries.grouping import parse_ids
+from rankwise.queries.grouping import StringColumn, offsets, parse_ids
 from rankwise.queries.parts.query_numbers import QueryNumbers
 from rankwise.queries.parts.spool import IdSpool, Rows, Spool
 from rankwise.queries.queries import Queries
-from rankwise.queries.string_column import StringColumn, offsets
 
 # Bytes of rows that are put into order together; about three times as many are in memory.
 RANGE_BYTES = 128 << 20

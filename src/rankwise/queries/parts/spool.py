@@ -9,9 +9,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import refusing
+from rankwise._files import refusing
 from rankwise.queries.checks import Floats
-from rankwise.queries.string_column import StringColumn, offsets
+from rankwise.queries.grouping import StringColumn, offsets
 
 
 @dataclass(frozen=True)

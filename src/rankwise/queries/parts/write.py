@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._atomic_write import new_folder
-from rankwise._files import path_of
+from rankwise._files import new_folder, path_of
 from rankwise._kernels import parallel
 from rankwise._progress import track
 from rankwise._store import StoreWriter
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import refuse_unjudged
+from rankwise.queries.concat import join_or_ones
 from rankwise.queries.fingerprints import fingerprints
+from rankwise.queries.grouping import StringColumn, offsets
 from rankwise.queries.parts.files import checksum
 from rankwise.queries.parts.manifest import INDEX, INDEX_KIND, NAME, Ids, Manifest, PartFile, Summary
 from rankwise.queries.parts.query_numbers import QueryNumbers
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.scaling import Scaler
-from rankwise.queries.stored import Form, QueriesWriter, append_scaler, load_queries, plain_ids
-from rankwise.queries.string_column import StringColumn, offsets
+from rankwise.queries.stored import Form, QueriesWriter, append_builder, append_scaler, load_queries, plain_ids
 
 # Bytes of a part where nothing else is said.
 PART_BYTES = 256 << 20
@@ -258,17 +258,13 @@ class IndexColumns:
         start = offsets(np.concatenate(self._sizes))
         with StoreWriter(folder / INDEX, INDEX_KIND) as file:
             file.append("start", start)
-            if any(weight is not None for weight in self._weight):
-                every = zip(self._sizes, self._weight, strict=True)
-                file.append("weight", np.concatenate([np.ones(len(n)) if one is None else one for n, one in every]))
+            weight = join_or_ones(self._weight, map(len, self._sizes))
+            if weight is not None:
+                file.append("weight", weight)
             file.append("content", np.ascontiguousarray(marks["hash"]))
             file.append("sketches", np.ascontiguousarray(marks["documents"]))
-            if self._scaling is not None:
-                append_scaler(file, self._scaling)
-            if self._builder is not None:
-                file.metadata["features"], arrays = self._builder.to_state()
-                for name, array in arrays.items():
-                    file.append(name, array)
+            append_scaler(file, self._scaling)
+            append_builder(file, self._builder)
         return entry_of(folder / INDEX, len(start) - 1, int(start[-1]))
 
     @property

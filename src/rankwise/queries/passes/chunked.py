@@ -26,7 +26,7 @@ from rankwise.queries import checks
 from rankwise.queries.passes.executors import Threads
 from rankwise.queries.passes.work import Executor, Work
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import EachChunk, Job, add_results
+from rankwise.queries.source import EachChunk, Job, QueryLayout, add_results
 
 if TYPE_CHECKING:
     from rankwise.queries.passes.journal import Journal
@@ -69,7 +69,7 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkedQueries:
+class ChunkedQueries(QueryLayout):
     """Judged queries that are read chunk by chunk.
 
     Attributes
@@ -105,24 +105,9 @@ class ChunkedQueries:
         return self.source.start  # type: ignore[no-any-return]
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of documents of every query."""
-        return np.diff(self.start)
-
-    @property
-    def n_documents(self) -> int:
-        """The number of documents."""
-        return int(self.start[-1])
-
-    @property
     def n_features(self) -> int:
         """The number of features."""
         return int(self.source.n_features)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(queries, features)."""
-        return len(self), self.n_features
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -138,19 +123,6 @@ class ChunkedQueries:
     def built_by(self) -> Any:
         """The builder that made the features, if one did and the data set was opened by :func:`rankwise.load`."""
         return getattr(self.source, "built_by", None)
-
-    @property
-    def query_weight(self) -> Vector:
-        """The weight of every query; ones where ``weight`` is None."""
-        return np.ones(len(self)) if self.weight is None else self.weight
-
-    @property
-    def counted(self) -> NDArray[np.int64]:
-        """The numbers of the queries of non-zero weight."""
-        return np.flatnonzero(self.query_weight)
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
 
     def __getitem__(self, mask: NDArray[np.bool_]) -> "ChunkedQueries":
         """The queries of a mask."""

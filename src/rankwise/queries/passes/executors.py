@@ -31,7 +31,7 @@ import numpy as np
 
 from rankwise._extras import require
 from rankwise._kernels import parallel
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.passes.journal import digest_of
@@ -423,7 +423,7 @@ def arithmetic() -> WorkerFacts:
     if not _arithmetic:
         from llvmlite.binding import get_host_cpu_name
 
-        from rankwise._kernels.dot_products import linear_scores
+        from rankwise._kernels.dot_products import score_rows
 
         facts = {name: version(name) for name in ("rankwise", "numpy", "scipy", "numba", "llvmlite")}
         facts |= {"processor": f"{platform.machine()} {get_host_cpu_name()}"}
@@ -432,7 +432,8 @@ def arithmetic() -> WorkerFacts:
         found = hashlib.blake2b(digest_size=16)
         with one_blas_thread():
             for rows in (X, X.astype(np.float32)):
-                scores = linear_scores(rows, random.normal(size=37), 1)
+                scores = np.empty(len(rows))
+                score_rows(rows, 0, len(rows), random.normal(size=37), scores)
                 for one in (scores, rows.T @ rows, rows.sum(axis=0), np.exp(-np.abs(scores) / 1e3)):
                     found.update(np.ascontiguousarray(one).tobytes())
             found.update(np.linalg.eigvalsh(X.T @ X).tobytes())

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import Chunk, Job

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._parameters import Check, NumberRange, PositiveFloat, Seed
+from rankwise._parameters import Check, NumberRange, PositiveFloat, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -17,8 +17,7 @@ from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._model_selection import MANY, parts_of
-from rankwise.rankers._parameters import Folds
+from rankwise.rankers._model_selection import MANY, Folds, parts_of
 from rankwise.rankers.auto.candidates import (
     Boosted,
     CandidateTrial,
@@ -196,7 +195,7 @@ class AutoRanker(Ranker):
         """The queries that choose: parts of all of them, or one part of many."""
         if len(queries.counted) <= MANY:
             return parts_of(queries, self.folds, self.random_state)
-        shuffled = checks.as_random(self.random_state).permutation(queries.counted)
+        shuffled = as_random(self.random_state).permutation(queries.counted)
         return [np.sort(shuffled[: min(len(shuffled) // 5, MANY)])]
 
     def _keep(self, chosen: str, model: Ranker, report: Table, reason: str) -> None:
@@ -224,7 +223,7 @@ class AutoRanker(Ranker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        from rankwise.rankers._persist import nested_state
+        from rankwise.rankers._record import nested_state
 
         members, arrays = nested_state([self.model_])
         report = self.report_
@@ -243,7 +242,7 @@ class AutoRanker(Ranker):
         return self.model_._frozen_state()
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        from rankwise.rankers._persist import read_nested
+        from rankwise.rankers._record import read_nested
 
         self._measure()
         (self.model_,) = read_nested(store, facts["model"], self.n_features_in_)

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from rankwise._parameters import as_random
 from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.queries import checks
 from rankwise.queries.concat import concat
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
@@ -211,7 +211,7 @@ class Boosted:
                 auto.measure,
                 engine=engine,
                 trees=auto.max_trees,
-                random_state=checks.as_random(auto.random_state).integers(2**31).item(),
+                random_state=as_random(auto.random_state).integers(2**31).item(),
                 n_jobs=auto.n_jobs,
                 missing="error",
             )
@@ -252,7 +252,7 @@ class Boosted:
 
     def _seeds(self) -> list[int]:
         """The seeds that the ranker itself draws."""
-        drawn = checks.as_random(self.ranker.random_state).integers(0, 2**31 - 1, self.ranker.seeds)
+        drawn = as_random(self.ranker.random_state).integers(0, 2**31 - 1, self.ranker.seeds)
         return list(map(int, drawn))
 
     def fit(self, queries: Queries) -> Ranker:

@@ -14,7 +14,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -24,7 +23,7 @@ from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
 from rankwise.measures.ndcg import DCG
 from rankwise.queries.chunks import Scale, scale_factors
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._base import LinearRanker, linear_scores
 from rankwise.rankers._history import History, read_history
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.boosting.candidates import RankedLists

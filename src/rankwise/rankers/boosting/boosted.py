@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, PlottedTable
-from rankwise._kernels.dot_products import linear_scores
-from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed
+from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -27,10 +26,10 @@ from rankwise.measures.ndcg import NDCG
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats, Missing
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import Ranker
+from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
-from rankwise.rankers._model_selection import MANY, weighted_mean
-from rankwise.rankers._parameters import AnyLoss, Features, Folds, Signs, Weights, raw_weights
+from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
+from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
 from rankwise.rankers.boosting.growing import (
     UNJUDGED,
     BinnedRows,
@@ -226,7 +225,7 @@ class BoostedRanker(Ranker):
         for one in sets if self.start is not None else ():
             one.refuse_missing(f"{self.name} with start=")
         together = joined(sets)
-        rng = checks.as_random(self.random_state)
+        rng = as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self.seeds).tolist()
         derivatives = Derivatives.of(loss, together, self.n_jobs)
         rows = self._rows(sets, categorical)

@@ -18,8 +18,8 @@ from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, curvature_lists, loss_lists
 from rankwise.measures._base import Measure, parse
 from rankwise.queries import checks
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.queries import Queries, as_queries
+from rankwise.queries.source import differing_weights
 from rankwise.rankers._model_selection import mean_measure
 
 Vector = NDArray[np.float64]

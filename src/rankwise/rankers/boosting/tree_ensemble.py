@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel, trees
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats
+from rankwise.rankers._base import linear_scores
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_files import read_lightgbm, read_xgboost
 

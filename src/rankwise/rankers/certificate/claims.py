@@ -1,7 +1,8 @@
 """The bounds of a certificate that hold for linear weights and online runs, and the sample that they are computed from.
 
 :class:`ScoredSample` holds judged queries with a ranker's scores, :class:`Declared` what the user declares about future
-queries, and :class:`Constants` combines the two into the radius and the length that bounds use.
+queries, and :class:`Constants` combines the two into the radius and the length that bounds use. :class:`Population`
+names the future queries that a mean is about.
 
 Uniform bounds hold for every w at once, so also for one that was learned in any way, with any loss that is fixed
 beforehand and bounded on a ball: the loss that was minimized, or one that upper-bounds 1 - measure. All constants are
@@ -24,20 +25,101 @@ from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
 from rankwise.guarantees.bounds import uniform
 from rankwise.guarantees.bounds.batch import CONVEX, ONE_PASS, ogd_average
 from rankwise.guarantees.certificate import READINGS, Claim
-from rankwise.guarantees.holdout.readings import Readings
+from rankwise.guarantees.holdout.betting import Readings
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
 from rankwise.queries.overlap import same_content
 from rankwise.queries.queries import Queries
-from rankwise.rankers._passes import measure_ranker
-from rankwise.rankers.certificate.holdout import Population, population_of
+from rankwise.rankers._model_selection import measure_ranker
 from rankwise.solvers.online.ledger import Ledger
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
+
 Vector = NDArray[np.float64]
+
+
+# ---------------------------------------------------------------------------------------------------------- populations
+
+
+@dataclass(frozen=True)
+class Population:
+    """Which future queries a mean is about.
+
+    Attributes
+    ----------
+    empty : bool, default=False
+        Whether queries without a relevant document are left out, because the measure is undefined for them.
+    undefined : bool, default=False
+        Whether other queries are left out for the same reason.
+    weightless : bool, default=False
+        Whether queries of weight 0 are left out.
+    tied : bool, default=False
+        Whether tied scores change the measure, which then is averaged over the orders of tied documents.
+    """
+
+    empty: bool = False
+    undefined: bool = False
+    weightless: bool = False
+    tied: bool = False
+
+    def __or__(self, other: "Population") -> "Population":
+        """What is left out of either."""
+        return Population(*(one or two for one, two in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def __str__(self) -> str:
+        left = [
+            "with a relevant document" if self.empty else "",
+            "for which it is defined" if self.undefined else "",
+            "of weight above 0" if self.weightless else "",
+        ]
+        return " ".join(["future queries", " and ".join(filter(None, left))]).strip()
+
+    def number(self, title: str) -> str:
+        """The number that is bounded, in words."""
+        return f"1 - {title}{', ties averaged,' if self.tied else ''} on {self}"
+
+    @property
+    def training(self) -> str:
+        """The same restriction of the training queries, in words."""
+        return f"the {self}".replace("future", "training")
+
+
+def population_of(queries: Queries, values: Vector, worst: Vector | None = None) -> Population:
+    """Which queries a mean of these values is about.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries, with labels.
+    values : ndarray, shape (n_queries,)
+        The measure with ties averaged; NaN where it is undefined.
+    worst : ndarray, shape (n_queries,), default=None
+        The measure with ties in the worst order.
+
+    Returns
+    -------
+    Population
+        What is left out.
+    """
+    weighted = queries.query_weight > 0
+    undefined = np.isnan(values) & weighted
+    relevant = queries.apply(largest_labels) > 0
+    return Population(
+        empty=bool((undefined & ~relevant).any()),
+        undefined=bool((undefined & relevant).any()),
+        weightless=not weighted.all(),
+        tied=worst is not None and bool((worst[weighted & ~undefined] < values[weighted & ~undefined] - 1e-12).any()),
+    )
+
+
+def largest_labels(queries: Queries) -> Vector:
+    """The largest label of every query; 0 of a query without documents."""
+    found = np.zeros(len(queries))
+    np.maximum.at(found, queries.query_of_row, queries.labels())
+    return found
 
 
 # ------------------------------------------------------------------------------------------- sample and constants
@@ -330,7 +412,7 @@ def uniform_claims(
 
     If queries repeat each other, it is not known which of them are draws. Every bound grows with the mean loss and
     falls with the number of draws, so the largest mean and the smallest number of all readings
-    (:mod:`rankwise.guarantees.holdout.readings`) give a bound that holds under each of them.
+    (:mod:`rankwise.guarantees.holdout.betting`) give a bound that holds under each of them.
     """
     n, G = len(found.readings.sure), found.loss.lipschitz_l1(constants.m)
     if not (n and constants.radius > 0 and 0 < G < math.inf):

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rankwise._kernels.radius import largest_radius
-from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._bound import OPTIMALITY_GAP, TRAINING, Bound, Precondition
 from rankwise.guarantees.bounds.batch import rerm
 from rankwise.guarantees.bounds.training import smoothing_error, surrogate_above_loss
 from rankwise.guarantees.bounds.uniform import BALL, MINIMIZER, l1_erm, linf_erm
-from rankwise.guarantees.scope import OPTIMALITY_GAP, TRAINING
 from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.measures._base import Measure
 from rankwise.queries.chunks import scale_factors

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, FAINT, PlottedTable
-from rankwise._parameters import NonNegativeFloat, NumberRange, Seed
+from rankwise._parameters import NonNegativeFloat, NumberRange, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -177,7 +177,7 @@ class HybridRanker(Ranker):
         """The choice and the means of all candidates, for queries that are drawn again with replacement."""
         counts = ~np.isnan(values).any(axis=0) & (weight > 0)
         own, weight = values[:, counts], weight[counts]
-        random, found = checks.as_random(self.random_state), []
+        random, found = as_random(self.random_state), []
         if not len(weight):
             return _Drawn(np.empty(0, dtype=np.int64), np.empty((0, len(weights))))
         for _ in range(self.bootstrap):

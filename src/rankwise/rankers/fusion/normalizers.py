@@ -22,9 +22,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
+from rankwise.rankers._base import linear_scores
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -22,8 +22,15 @@ from rankwise.queries.chunks import Scale
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
-from rankwise.rankers._parameters import Alphas, SelectionParameters, as_grid
+from rankwise.rankers._model_selection import (
+    Alphas,
+    PooledSelection,
+    Refit,
+    SelectionParameters,
+    as_grid,
+    best_alpha,
+    mean_over_held_out,
+)
 from rankwise.rankers.linear.least_squares import (
     Problem,
     Solved,

@@ -26,13 +26,15 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
+    Alphas,
+    Folds,
+    as_grid,
     best_alpha,
     mean_over_folds,
     measure_of_weights,
     measures_of_weights,
     parts_of,
 )
-from rankwise.rankers._parameters import Alphas, Folds, as_grid
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step

@@ -28,9 +28,12 @@ from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.queries.chunks import radius_of, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
-from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._base import AnyMeasure, LinearRanker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
+    PositiveAlphas,
+    SelectionParameters,
+    as_grid,
     held_out,
     mean_over_parts,
     measure_of_weights,
@@ -38,15 +41,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import (
-    AnyLoss,
-    AnyMeasure,
-    PositiveAlphas,
-    SelectionParameters,
-    Weights,
-    as_grid,
-    raw_weights,
-)
+from rankwise.rankers._parameters import AnyLoss, Weights, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share

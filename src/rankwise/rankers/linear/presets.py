@@ -19,10 +19,9 @@ from rankwise.losses.structured import SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge
 from rankwise.measures.ap import AP
 from rankwise.measures.ndcg import NDCG
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import QuerySource
-from rankwise.rankers._parameters import AnyMeasure
+from rankwise.queries.source import QuerySource, differing_weights
+from rankwise.rankers._base import AnyMeasure
 from rankwise.rankers.linear.loss_ranker import Prior, RegularizedRanker
 from rankwise.solvers.batch.risk import mean_share
 

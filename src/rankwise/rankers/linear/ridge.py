@@ -14,17 +14,23 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
-from rankwise.queries.checks import differing_weights
 from rankwise.queries.chunks import Extremes, scale_factors
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import Chunk, Job, QuerySource
+from rankwise.queries.source import Chunk, Job, QuerySource, differing_weights
 from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._model_selection import PooledSelection, Refit, best_alpha, mean_over_held_out
-from rankwise.rankers._parameters import Alphas, SelectionParameters, as_grid
+from rankwise.rankers._model_selection import (
+    Alphas,
+    PooledSelection,
+    Refit,
+    SelectionParameters,
+    as_grid,
+    best_alpha,
+    mean_over_held_out,
+)
 from rankwise.rankers.linear.least_squares import (
     Matrix,
     Moments,

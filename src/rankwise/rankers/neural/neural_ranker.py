@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt, Seed
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
@@ -136,7 +136,7 @@ class NeuralRanker(Ranker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        rng = checks.as_random(self.random_state)
+        rng = as_random(self.random_state)
         train, held = self._divided(queries, rng) if validation is None else (queries, validation)
         training = Training.of(
             train,

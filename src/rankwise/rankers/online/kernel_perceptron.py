@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import mercer, parallel
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
@@ -17,7 +16,7 @@ from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import NOT_LINEAR
+from rankwise.rankers._base import NOT_LINEAR, linear_scores
 from rankwise.rankers.online.learner import IMPOSSIBLE, OnlineLearner, pack, unpack_ledger, unpack_state
 from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.kernel_rounds import BudgetRunner, BudgetState, MappedRunner, Removal

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels import parallel
-from rankwise._parameters import NumberRange, PositiveFloat, Seed
+from rankwise._parameters import NumberRange, PositiveFloat, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -101,7 +101,7 @@ class OnlineLearner(Ranker):
             raise DataError(f"{self.name} does no model selection: omit the validation set")
         config = self._config(queries)
         self._warn_if_uneven(config, queries)
-        random = checks.as_random(self.random_state)
+        random = as_random(self.random_state)
         run = *self._begin(config, random), Seen()
         marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, not of the rounds
 
@@ -170,7 +170,7 @@ class OnlineLearner(Ranker):
                     config = self._config(None)
                     self._warn_if_uneven(config, block)
                     inputs.warn_of_document_order(self, block)
-                    self._take(*self._begin(config, checks.as_random(self.random_state)), self.record_.seen)
+                    self._take(*self._begin(config, as_random(self.random_state)), self.record_.seen)
                 queries = inputs.align(self, block)
                 config, first = self.ledger_.config, self.ledger_.tally.length
                 state, ledger = self.state_, self.ledger_

@@ -11,7 +11,8 @@ from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
 from rankwise.queries.queries import Queries
-from rankwise.rankers._parameters import AnyLoss, AnyMeasure
+from rankwise.rankers._base import AnyMeasure
+from rankwise.rankers._parameters import AnyLoss
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, Step, Update
 

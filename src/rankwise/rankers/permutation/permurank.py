@@ -13,18 +13,19 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import OpenFraction, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition
-from rankwise.guarantees.scope import TRAINING
+from rankwise.guarantees._bound import TRAINING, Bound, Precondition
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import LinearRanker
+from rankwise.rankers._base import AnyMeasure, LinearRanker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import (
+    PositiveAlphas,
+    SelectionParameters,
+    as_grid,
     mean_measure,
     mean_over_folds,
     measure_of_weights,
@@ -32,7 +33,6 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import AnyMeasure, PositiveAlphas, SelectionParameters, as_grid
 from rankwise.rankers.certificate.objective import gap_bound
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map

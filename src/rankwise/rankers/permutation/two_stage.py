@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._parameters import OpenFraction
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -29,8 +28,11 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.queries.chunks import row_blocks, scale_factors
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import LinearRanker, registered
+from rankwise.rankers._base import AnyMeasure, LinearRanker, linear_scores, registered
 from rankwise.rankers._model_selection import (
+    PositiveAlphas,
+    SelectionParameters,
+    as_grid,
     best_alpha,
     mean_over_folds,
     measure_of_weights,
@@ -39,15 +41,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import (
-    AnyLoss,
-    AnyMeasure,
-    PositiveAlphas,
-    SelectionParameters,
-    Weights,
-    as_grid,
-    raw_weights,
-)
+from rankwise.rankers._parameters import AnyLoss, Weights, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle, BundleResult

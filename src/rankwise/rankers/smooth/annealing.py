@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels import parallel
-from rankwise._kernels.dot_products import linear_scores
 from rankwise._progress import progress
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import SmoothedMeasure
@@ -36,9 +35,9 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import EachChunk, QuerySource
-from rankwise.rankers._base import LinearRanker
-from rankwise.rankers._model_selection import measure_of_weights
-from rankwise.rankers._parameters import as_grid, raw_weights
+from rankwise.rankers._base import LinearRanker, linear_scores
+from rankwise.rankers._model_selection import as_grid, measure_of_weights
+from rankwise.rankers._parameters import raw_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend, within
 
 Vector = NDArray[np.float64]

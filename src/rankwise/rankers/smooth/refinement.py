@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure

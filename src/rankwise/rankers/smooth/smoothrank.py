@@ -25,12 +25,15 @@ from rankwise.measures._base import Measure
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
-from rankwise.rankers._base import LinearRanker, registered
+from rankwise.rankers._base import AnyMeasure, LinearRanker, registered
 from rankwise.rankers._model_selection import (
     MANY,
+    Alphas,
     PooledSelection,
     Refit,
+    SelectionParameters,
     Trial,
+    as_grid,
     held_out,
     mean_over_held_out,
     mean_over_parts,
@@ -38,7 +41,7 @@ from rankwise.rankers._model_selection import (
     path_arrays,
     read_path,
 )
-from rankwise.rankers._parameters import Alphas, AnyMeasure, SelectionParameters, Signs, as_grid, is_vector, raw_weights
+from rankwise.rankers._parameters import Signs, is_vector, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.committee import CommitteeProblems
 from rankwise.rankers.linear.ridge import read_coef

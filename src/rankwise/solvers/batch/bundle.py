@@ -25,7 +25,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._figures import COLORS, FAINT, house_style, new_figure
-from rankwise._kernels.blas import one_blas_thread
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, all_met
