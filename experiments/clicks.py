@@ -214,7 +214,7 @@ def _draw_exploration(axes: Any, found: dict[str, Any]) -> None:
     axes.set_xlabel("shuffled pages in %")
     axes.set_ylabel("mean lower bound on the gain")
     axes.set_title(f"{found['pool']} candidates, {runs.SHOWN} shown (line: truth)")
-    axes.legend(loc="center right")
+    axes.legend(loc=(0.5, 0.6))
 
 
 def _draw_deciding(axes: Any, found: dict[str, Any]) -> None:
