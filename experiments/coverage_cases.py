@@ -44,6 +44,18 @@ def convex(name: str, make: Callable[..., Any], loss: Loss, alpha: float = ALPHA
     )
 
 
+def in_ball(name: str, loss: Loss, norm: float, penalty: str) -> Case:
+    """The minimizer of a convex loss over a ball that is fixed beforehand."""
+    settings: dict[str, Any] = {"max_norm": norm, "penalty": penalty, "scale": "none", "n_jobs": 1}
+    return Case(
+        name,
+        lambda d: rw.LossRanker(loss, **settings),
+        {loss.name: loss},
+        objective=lambda model, queries: mean_loss(loss, queries, model.coef_),
+        precise=PRECISE,
+    )
+
+
 def fixed_weights(features: int) -> rw.LinearModel:
     """A ranker that learns nothing: the first two features, the first counting twice."""
     return rw.LinearModel(coef=np.concatenate([[1.0, 0.5], np.zeros(max(0, features - 2))])[:features])
@@ -80,6 +92,8 @@ def _cases() -> list[Case]:
         convex("StructuredNDCG", rw.StructuredNDCG, NDCGHinge(k=10, normalized=True)),
         convex("SVMMap", rw.SVMMap, SVMMapHinge()),
         convex("LossRanker", partial(rw.LossRanker, PairLogistic()), PairLogistic()),
+        in_ball("LossRanker, l2 ball", PairHinge(), 1.0, "l2"),
+        in_ball("LossRanker, l1 ball", ListNet(), 1.0, "l1"),
         Case(
             "ListNet",
             lambda d: rw.ListNet(solver="lbfgs", alpha=ALPHA, scale="none", n_jobs=1),
