@@ -45,7 +45,7 @@ class Case:
     ----------
     name : the ranker, and its settings where several are tried
     make : the unfitted ranker, for a number of features
-    losses : the losses that rows name
+    losses : the losses that rows name; a function of the fitted ranker where it chooses their parameters
     ties : how tied documents are ordered in rows about the training queries
     objective : of a fitted ranker on its training queries; None where it is not a sum of known parts
     precise : settings with which the same objective is minimized much more precisely
@@ -56,7 +56,7 @@ class Case:
 
     name: str
     make: Callable[[int], Any]
-    losses: Mapping[str, Loss] = field(default_factory=dict)
+    losses: Mapping[str, Loss | Callable[[Any], Loss]] = field(default_factory=dict)
     ties: str = "pessimistic"
     objective: Callable[[Any, rw.Queries], float] | None = None
     precise: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +99,11 @@ class Truths:
                 return compute(self, row, *found.groups())
         return "no rule is known for this sentence"
 
+    def loss(self, name: str) -> Loss:
+        """The loss that rows call so, with its parameters."""
+        known = self.case.losses[name]
+        return known if isinstance(known, Loss) else known(self.model)
+
     # ------------------------------------------------------------------------------------------- future queries
 
     @property
@@ -131,7 +136,7 @@ class Truths:
     def loss_on_future(self, row: Bound, name: str) -> "Mean | str":
         if name not in self.case.losses:
             return f"the parameters of {name} are not known here"
-        values = self.reference.losses(self.case.losses[name], self.scores)
+        values = self.reference.losses(self.loss(name), self.scores)
         # uniform bounds count the queries for which the measure is defined, as the certificate does
         counted = self.reference.one_minus(self.model.measure, self.scores)
         return self.reference.mean(np.where(np.isnan(counted), np.nan, values))
@@ -140,14 +145,14 @@ class Truths:
         """The expected loss of the fitted weights, over all queries."""
         if name not in self.case.losses:
             return f"the parameters of {name} are not known here"
-        return self.reference.mean(self.reference.losses(self.case.losses[name], self.scores))
+        return self.reference.mean(self.reference.losses(self.loss(name), self.scores))
 
     def excess(self, row: Bound, name: str, order: str, norm: str) -> "Mean | str":
         """The risk of the fitted weights minus the smallest one that is found in the ball; never overstated."""
         risk = self.risk(row, name)
         if isinstance(risk, str):
             return risk
-        best = smallest_risk(self.case.losses[name], self.population, float(norm), self.case.map, order=order)
+        best = smallest_risk(self.loss(name), self.population, float(norm), self.case.map, order=order)
         return Mean(risk.value - best.value, risk.error + best.error)
 
     # ------------------------------------------------------------------------------------------- training queries
@@ -168,7 +173,7 @@ class Truths:
     def smoothing(self, row: Bound, measure: str) -> "Mean | str":
         if "SmoothNDCG" not in self.case.losses:
             return "the parameters of the smoothed measure are not known here"
-        loss = self.case.losses["SmoothNDCG"]
+        loss = self.loss("SmoothNDCG")
         found = rw.evaluate(self.train, self.own_scores, [measure], n_jobs=1)[measure]
         smooth = [
             1 - loss(self.own_scores[self.train.rows_of(query)], self.train[query].y)[0]
