@@ -10,8 +10,8 @@ NDCG@10 are tested by Fisher's randomization over queries, corrected by Holm for
   thirteen widths. Widths in units of scores are the square roots of the usual ones.
 - SoftRank is SoftRank(k=50) with every second of these widths and lambdas of 10^-3, 10^-2, 10^-1 and 1, because a
   step takes far longer.
-- ListMLE, the ball, RankSVM and AdaRank choose at NDCG@10 (AdaRank, AP at AP): alphas 10^3 to 10^-6 by LossRanker, norms
-  0.3 to 100 for ListNet's loss over the l2 ball, AdaRank with features that may be selected again, as printed.
+- ListMLE, the ball, RankSVM and AdaRank choose at NDCG@10 (AdaRank, AP at AP): alphas 10^3 to 10^-6 by LossRanker,
+  norms 0.3 to 100 for ListNet's loss over the l2 ball, AdaRank with features that may be selected again, as printed.
 - RankCosine is not convex: OnlineRanker, averaged weights, shuffled queries, eta from 1/16 to 16 and 1 or 10 epochs.
 
 Reads the folder that RANKWISE_DATA names; writes docs/paper_rows.json, of which experiments/reproduction.py makes a

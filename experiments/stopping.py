@@ -49,7 +49,14 @@ def needed(model: rw.SmoothRank, train: rw.Queries) -> dict[str, float]:
 
 def one_set(folder: Path) -> dict[str, Any]:
     """Means over the folds, and the sigmas that were kept."""
-    found: dict[str, Any] = {"last": [], "bound": [], "sigma": [], "smallest bound": [], "below 1": [], "last stage": []}
+    found: dict[str, Any] = {
+        "last": [],
+        "bound": [],
+        "sigma": [],
+        "smallest bound": [],
+        "below 1": [],
+        "last stage": [],
+    }
     for fold in rw.io.read_folds(folder):
         for stop in ("last", "bound"):
             model = rw.SmoothRank(MEASURE, stop=stop).fit(fold.train)

@@ -58,9 +58,7 @@ RANKERS = {
     "smoothrank, soft ranks": lambda: rw.SmoothRank(loss="SoftRankNDCG", steps=3, folds=2, alpha=0.1, sigmas=(2.0,)),
     "smoothrank, bound": lambda: rw.SmoothRank(stop="bound", steps=3, folds=2, alpha=0.1, sigmas=(2.0, 0.5)),
     **{
-        f"smoothrank, {loss!r}": lambda loss=loss: rw.SmoothRank(
-            loss=loss, steps=2, folds=2, alpha=0.1, sigmas=(2.0,)
-        )
+        f"smoothrank, {loss!r}": lambda loss=loss: rw.SmoothRank(loss=loss, steps=2, folds=2, alpha=0.1, sigmas=(2.0,))
         for loss in (
             *(rw.losses.SoftRank(k=5), rw.losses.SmoothDCG1(), rw.losses.SmoothNDCG(k=5), rw.losses.SmoothRR()),
             *(rw.losses.SmoothAP(), rw.losses.SmoothAP(form="indicator"), rw.losses.SmoothPrecision(k=3)),

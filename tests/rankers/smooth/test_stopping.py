@@ -151,7 +151,8 @@ def test_a_saved_model_has_its_bounds_and_its_certificate(protocol, tmp_path):
 
 
 def test_any_number_of_threads_gives_the_same_bits():
-    one, two = (SmoothRank("nDCG@10", n_jobs=jobs, alpha=(1.0, 0.1), folds=2, **QUICK).fit(coins(3_000)) for jobs in (1, 2))
+    options = {"alpha": (1.0, 0.1), "folds": 2, **QUICK}
+    one, two = (SmoothRank("nDCG@10", n_jobs=jobs, **options).fit(coins(3_000)) for jobs in (1, 2))
     assert same(one, two)
     np.testing.assert_array_equal(one.history_["bound"], two.history_["bound"])
 

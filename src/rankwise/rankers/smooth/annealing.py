@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -354,9 +353,7 @@ class AnnealingTrials:
         lists = LossOverLists.of(self.begin.loss, train, list_weights(self.weighed_by, train))
         largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
-        stopped, bound = threading.Event(), None
-        if self.bound is not None:
-            bound = partial(self.bound, n=count_defined(self.measure, [lists]))
+        stopped, bound = threading.Event(), self._bound_on(lists)
 
         def anneal(plan: AnnealingPlan) -> AnnealedRun:
             running = _Running(plan, largest, bound, self.factor)
@@ -386,6 +383,13 @@ class AnnealingTrials:
             # a line search without progress ends a stage, and its best point counts: no reason to warn
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
             return _side_by_side(anneal, plans, min(parallel.threads(self.n_jobs), len(plans)), stopped)
+
+    def _bound_on(self, lists: LossOverLists) -> Callable[[float, float, Vector], float] | None:
+        """(sigma, mean smoothed loss, weights) -> the bound of a stage from these queries; None if none decides."""
+        if self.bound is None:
+            return None
+        bound, n = self.bound, count_defined(self.measure, [lists])
+        return lambda sigma, risk, coef: bound(sigma, risk, coef, n)
 
 
 def list_weights(measure: Measure | None, queries: QuerySource) -> Vector | None:

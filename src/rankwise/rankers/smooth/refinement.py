@@ -80,7 +80,7 @@ class Refined:
 
     @property
     def coef(self) -> Vector:
-        """The weights on raw features after the last stage, or after that with the smallest bound, the first if equal."""
+        """The weights on raw features after the last stage, or after the first one with the smallest bound."""
         return self.stages[-1 if self.bounds is None else int(np.argmin(self.bounds))].w
 
 

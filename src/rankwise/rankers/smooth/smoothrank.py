@@ -385,7 +385,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             queries = everything.prepared([measure])
             values = queries.values(np.array([stage.w for stage in stages]), self.n_jobs)
             train = mean_over_held_out([values], [queries.weight])
-        bounds = np.empty(0) if refined is None and self.stop == "bound" else None if refined is None else refined.bounds
+        bounds = refined.bounds if refined is not None else np.empty(0) if self.stop == "bound" else None
         run = AnnealedRun(stages, train, none, refiner.smoothed(stages) if stages else none, bounds)
         self._annealed_ = run.columns(), measure, run.coefs(np.ones(len(start)))
         nan = [math.nan]
