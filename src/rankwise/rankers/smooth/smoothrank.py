@@ -242,7 +242,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5),
             cls("AP", alpha=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, **paper),
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, protocol="paper"),
-            cls("ERR@5", loss="SoftRankNDCG", alpha=1.0, sigmas=(4.0, 0.25), steps=5, stop="bound"),
+            cls("ERR@5", loss="SoftRankNDCG", alpha=1.0, sigmas=(4.0, 0.25), steps=5),
+            cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, stop="bound"),
         )
 
     @property
