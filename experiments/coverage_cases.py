@@ -19,6 +19,7 @@ ALPHA, SIGMAS = 0.1, (1.0, 0.1, 0.01, 0.001)
 FIXED: dict[str, Any] = {"alpha": ALPHA, "prior_coef": None, "scale": "none", "n_jobs": 1}
 GAMMA = 0.5  # of the rbf kernel: features are between 0 and 1
 FOURIER = rw.features.FourierFeatures(GAMMA, n_features=8)
+STOPPED = "SmoothRank, stopped by a bound"
 PRECISE = {"tolerance": 1e-6, "max_calls": 5_000}
 
 
@@ -41,6 +42,18 @@ def convex(name: str, make: Callable[..., Any], loss: Loss, alpha: float = ALPHA
     settings = FIXED | {"alpha": alpha}
     return Case(
         name, lambda d: make(**settings), {loss.name: loss}, objective=regularized(loss, alpha), precise=PRECISE
+    )
+
+
+def in_ball(name: str, loss: Loss, norm: float, penalty: str) -> Case:
+    """The minimizer of a convex loss over a ball that is fixed beforehand."""
+    settings: dict[str, Any] = {"max_norm": norm, "penalty": penalty, "scale": "none", "n_jobs": 1}
+    return Case(
+        name,
+        lambda d: rw.LossRanker(loss, **settings),
+        {loss.name: loss},
+        objective=lambda model, queries: mean_loss(loss, queries, model.coef_),
+        precise=PRECISE,
     )
 
 
@@ -80,6 +93,8 @@ def _cases() -> list[Case]:
         convex("StructuredNDCG", rw.StructuredNDCG, NDCGHinge(k=10, normalized=True)),
         convex("SVMMap", rw.SVMMap, SVMMapHinge()),
         convex("LossRanker", partial(rw.LossRanker, PairLogistic()), PairLogistic()),
+        in_ball("LossRanker, l2 ball", PairHinge(), 1.0, "l2"),
+        in_ball("LossRanker, l1 ball", ListNet(), 1.0, "l1"),
         Case(
             "ListNet",
             lambda d: rw.ListNet(solver="lbfgs", alpha=ALPHA, scale="none", n_jobs=1),
@@ -111,6 +126,11 @@ def _cases() -> list[Case]:
             {"SmoothNDCG": smooth},
         ),
         Case(
+            STOPPED,
+            lambda d: rw.SmoothRank("nDCG@10", alpha=1.0, stop="bound", steps=20, n_jobs=1),
+            {"SmoothNDCG": width_kept},
+        ),
+        Case(
             "TwoStage",
             lambda d: rw.TwoStage("AP", first="ridge", alpha=ALPHA, scale="none", n_jobs=1),
             {"SVMMapHinge": SVMMapHinge()},
@@ -132,6 +152,12 @@ def _cases() -> list[Case]:
     ]
 
 
+def width_kept(model: Any) -> Loss:
+    """The smoothed loss at the width where the annealing was stopped."""
+    kept = (model.history_.coefs == model.coef_).all(axis=1).argmax()
+    return SmoothNDCG(k=10, sigma=float(model.history_["sigma"][kept]))
+
+
 def around_first_stage(model: Any, queries: rw.Queries) -> float:
     """(alpha/2) norm(w - t w0)^2 + mean hinge over the queries that have a relevant document."""
     away = model.coef_ - model.length_ * model.first_
@@ -140,5 +166,8 @@ def around_first_stage(model: Any, queries: rw.Queries) -> float:
 
 
 # Rankers for which uniform bounds are not vacuous on many tiny queries.
-SHORT = ("MappedRanker", "LinearModel", "RankSVM", "SLAMRanker", "SLAMRanker, alpha 10", "MaxPairRanker", "ListNet")
+SHORT = (
+    *("MappedRanker", "LinearModel", "RankSVM", "SLAMRanker", "SLAMRanker, alpha 10", "MaxPairRanker", "ListNet"),
+    STOPPED,
+)
 CASES = {case.name: case for case in _cases()}

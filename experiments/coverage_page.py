@@ -33,6 +33,7 @@ ABOUT = (
     ("Hoeffding", "1 - measure on future queries"),
     ("Empirical Bernstein", "1 - measure on future queries"),
     ("Uniform", "the measure's loss, or the surrogate, on future queries"),
+    ("Minimizer", "excess risk over the best weights of the ball"),
     ("Online to batch", "mean risk of the iterates"),
     ("SLAM mistakes", "rounds with a loss above 0"),
     ("SLAM loss", "cumulative loss of the run"),

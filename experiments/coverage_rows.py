@@ -45,7 +45,7 @@ class Case:
     ----------
     name : the ranker, and its settings where several are tried
     make : the unfitted ranker, for a number of features
-    losses : the losses that rows name
+    losses : the losses that rows name; a function of the fitted ranker where it chooses their parameters
     ties : how tied documents are ordered in rows about the training queries
     objective : of a fitted ranker on its training queries; None where it is not a sum of known parts
     precise : settings with which the same objective is minimized much more precisely
@@ -56,7 +56,7 @@ class Case:
 
     name: str
     make: Callable[[int], Any]
-    losses: Mapping[str, Loss] = field(default_factory=dict)
+    losses: Mapping[str, Loss | Callable[[Any], Loss]] = field(default_factory=dict)
     ties: str = "pessimistic"
     objective: Callable[[Any, rw.Queries], float] | None = None
     precise: Mapping[str, Any] = field(default_factory=dict)
@@ -99,6 +99,11 @@ class Truths:
                 return compute(self, row, *found.groups())
         return "no rule is known for this sentence"
 
+    def loss(self, name: str) -> Loss:
+        """The loss that rows call so, with its parameters."""
+        known = self.case.losses[name]
+        return known if isinstance(known, Loss) else known(self.model)
+
     # ------------------------------------------------------------------------------------------- future queries
 
     @property
@@ -131,7 +136,7 @@ class Truths:
     def loss_on_future(self, row: Bound, name: str) -> "Mean | str":
         if name not in self.case.losses:
             return f"the parameters of {name} are not known here"
-        values = self.reference.losses(self.case.losses[name], self.scores)
+        values = self.reference.losses(self.loss(name), self.scores)
         # uniform bounds count the queries for which the measure is defined, as the certificate does
         counted = self.reference.one_minus(self.model.measure, self.scores)
         return self.reference.mean(np.where(np.isnan(counted), np.nan, values))
@@ -140,7 +145,15 @@ class Truths:
         """The expected loss of the fitted weights, over all queries."""
         if name not in self.case.losses:
             return f"the parameters of {name} are not known here"
-        return self.reference.mean(self.reference.losses(self.case.losses[name], self.scores))
+        return self.reference.mean(self.reference.losses(self.loss(name), self.scores))
+
+    def excess(self, row: Bound, name: str, order: str, norm: str) -> "Mean | str":
+        """The risk of the fitted weights minus the smallest one that is found in the ball; never overstated."""
+        risk = self.risk(row, name)
+        if isinstance(risk, str):
+            return risk
+        best = smallest_risk(self.loss(name), self.population, float(norm), self.case.map, order=order)
+        return Mean(risk.value - best.value, risk.error + best.error)
 
     # ------------------------------------------------------------------------------------------- training queries
 
@@ -160,7 +173,7 @@ class Truths:
     def smoothing(self, row: Bound, measure: str) -> "Mean | str":
         if "SmoothNDCG" not in self.case.losses:
             return "the parameters of the smoothed measure are not known here"
-        loss = self.case.losses["SmoothNDCG"]
+        loss = self.loss("SmoothNDCG")
         found = rw.evaluate(self.train, self.own_scores, [measure], n_jobs=1)[measure]
         smooth = [
             1 - loss(self.own_scores[self.train.rows_of(query)], self.train[query].y)[0]
@@ -269,6 +282,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     (rf"1 - (.+?)(?:, ties averaged,)? on {FUTURE}", Truths.on_future),
     (rf"1 - (.+?)(?:, ties averaged,)? on future queries{ALL}", Truths.on_all_future),
     (rf"(\w+) loss on {FUTURE}", Truths.loss_on_future),
+    (r"excess of the (\w+) loss over the best weights of (l1|l2) norm (\S+)", Truths.excess),
     (rf"1 - (.+) on the training {TRAINING}", Truths.on_training),
     (r"mean of the best (.+) - \1", Truths.below_best),
     (rf"abs\(smooth (.+) - \1\) on the training {TRAINING}", Truths.smoothing),
@@ -282,7 +296,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
 # What is bounded on average over samples, and not sample by sample.
 ON_AVERAGE = r"expected excess of the (\w+) loss over weights of norm W"
 # Rows that cost nothing to check are checked even where they are vacuous.
-COSTLY = (Truths.on_future, Truths.on_all_future, Truths.loss_on_future, Truths.risk_of_iterates)
+COSTLY = (Truths.on_future, Truths.on_all_future, Truths.loss_on_future, Truths.excess, Truths.risk_of_iterates)
 
 
 def mistaken(scores: Floats, labels: Floats) -> bool:
@@ -308,7 +322,9 @@ def label_of(row: Bound) -> str:
 
 
 @cache
-def smallest_risk(loss: Loss, population: str, norm: float, map_: Any = None, steps: int = 300) -> Mean:
+def smallest_risk(
+    loss: Loss, population: str, norm: float, map_: Any = None, steps: int = 300, order: str = "l2"
+) -> Mean:
     """The smallest risk of weights of this norm that projected subgradient steps have found.
 
     Parameters
@@ -316,8 +332,10 @@ def smallest_risk(loss: Loss, population: str, norm: float, map_: Any = None, st
     norm : of the weights at most
     map_ : the map of the features that the weights are on; None for the features as they are
     steps : how many; they shrink as 1/sqrt(step)
+    order : which norm, l2 or l1
     """
     from rankwise.losses.compute import LossOverLists
+    from rankwise.solvers.online.loop import onto_l1_ball
 
     def seen(queries: rw.Queries) -> rw.Queries:
         return queries if map_ is None else queries.map_features(clone(map_).fit(queries.X).transform)
@@ -335,7 +353,10 @@ def smallest_risk(loss: Loss, population: str, norm: float, map_: Any = None, st
         if length == 0:
             break
         w = w - norm / np.sqrt(step) * slope / length
-        w = w * min(1.0, norm / max(float(np.linalg.norm(w)), 1e-300))
+        if order == "l1":
+            onto_l1_ball(w, norm)
+        else:
+            w = w * min(1.0, norm / max(float(np.linalg.norm(w)), 1e-300))
     # its risk on the sample behind all other risks: never below the smallest, so that no excess is overstated
     whole = reference_of(population)
     return whole.mean(whole.losses(loss, np.asarray(seen(whole.queries).X) @ best_w))

@@ -15,6 +15,7 @@ from experiments import (
     direct,
     direct_on_map,
     online,
+    paper_rows,
     set_facts,
     smoothrank,
 )
@@ -207,6 +208,11 @@ def gains_table() -> str:
     return markdown_table(["pairs per query", "queries", "AdaRank", "RankBoost", "AdaRank's gain in MAP (95 %)"], rows)
 
 
+def methods_table() -> str:
+    """Methods that no table of the papers has."""
+    return paper_rows.table(read(paper_rows.NUMBERS))
+
+
 def separable_table() -> str:
     """The page on online learning has the same table."""
     return simulation_table(read(online.NUMBERS)["simulation"])
@@ -258,6 +264,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "rounds": rounds_table,
     "pairs": pairs_table,
     "gains": gains_table,
+    "methods": methods_table,
     "separable": separable_table,
     "online": online_table,
 }

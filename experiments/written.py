@@ -43,10 +43,12 @@ from experiments import (
     loss_facts,
     neural,
     online,
+    online_averaging,
     reproduction_tables,
     scopes,
     serve_guarantees,
     smoothrank,
+    stopping,
     trees,
 )
 from experiments.pages import DOCS, read_block, write_block
@@ -103,9 +105,12 @@ def blocks() -> dict[str, Mapping[str, str]]:
         },
         "neural.md": {"results": neural.table(stored("neural_results"))},
         "online.md": {
-            name: table
-            for part, tables in online.TABLES.items()
-            for name, table in tables(stored("online_results")[part]).items()
+            "averaging": online_averaging.table(stored("online_averaging")),
+            **{
+                name: table
+                for part, tables in online.TABLES.items()
+                for name, table in tables(stored("online_results")[part]).items()
+            },
         },
         "production.md": {
             "exported": exported.rankers_table(stored("exported_results")),
@@ -122,6 +127,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
         "smoothrank.md": {
             **smoothrank.tables(stored("smoothrank_results")),
             "grid": smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),
+            "stopping": stopping.table(stored("stopping")),
             "defaults": committee.table(stored("committee_results")),
         },
     }

@@ -56,6 +56,14 @@ RANKERS = {
     "listnet": lambda: rw.ListNet(solver="lbfgs", steps=6, alpha=(0.1, 0.001), folds=2),
     "smoothrank": lambda: rw.SmoothRank(steps=3, folds=2, alpha=(0.3, 0.01), sigmas=(2.0, 0.5)),
     "smoothrank, soft ranks": lambda: rw.SmoothRank(loss="SoftRankNDCG", steps=3, folds=2, alpha=0.1, sigmas=(2.0,)),
+    "smoothrank, bound": lambda: rw.SmoothRank(stop="bound", steps=3, folds=2, alpha=0.1, sigmas=(2.0, 0.5)),
+    **{
+        f"smoothrank, {loss!r}": lambda loss=loss: rw.SmoothRank(loss=loss, steps=2, folds=2, alpha=0.1, sigmas=(2.0,))
+        for loss in (
+            *(rw.losses.SoftRank(k=5), rw.losses.SmoothDCG1(), rw.losses.SmoothNDCG(k=5), rw.losses.SmoothRR()),
+            *(rw.losses.SmoothAP(), rw.losses.SmoothAP(form="indicator"), rw.losses.SmoothPrecision(k=3)),
+        )
+    },
     "smoothrank, dcg": lambda: rw.SmoothRank("DCG@5", steps=3, folds=2, alpha=0.1, sigmas=(2.0,)),
     "ranksvm": lambda: rw.RankSVM(alpha=(0.1, 0.01), folds=2, max_calls=20),
     "ranksvm, sums": lambda: rw.RankSVM(per_pair=False, folds=2, max_calls=4),

@@ -341,6 +341,7 @@ Ball: TypeAlias = Callable[[float, float, float], Bound]  # of the sample's risk
 
 ABOVE = Precondition("on every query the loss is at least 1 - measure, ties in the worst order", True)
 LOSS = "the loss was fixed before the data were seen"
+LOSSES = "the {} losses of which this one was chosen were fixed before the data were seen"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,6 +364,9 @@ class LossOnSample:
         Which future queries the bounds are about.
     drawn : int, default=None
         The number of queries, including those that the measure is undefined for.
+    among : int, default=1
+        The number of losses of which the loss was chosen on the same queries. Their bounds hold together with
+        probability 1 - delta, each at delta / among: so does that of any choice.
     """
 
     loss: Loss
@@ -372,10 +376,17 @@ class LossOnSample:
     count_the_same: Precondition
     population: Population
     drawn: int | None = None
+    among: int = 1
 
     @classmethod
     def of(
-        cls, loss: Loss, fixed: bool | None, sample: ScoredSample, measure: Measure, population: Population
+        cls,
+        loss: Loss,
+        fixed: bool | None,
+        sample: ScoredSample,
+        measure: Measure,
+        population: Population,
+        among: int = 1,
     ) -> "LossOnSample":
         undefined = np.isnan(sample.measured(measure, "pessimistic"))
         return cls(
@@ -386,6 +397,7 @@ class LossOnSample:
             count_the_same=sample.count_the_same,
             population=population,
             drawn=len(sample.queries),
+            among=among,
         )
 
     @property
@@ -427,7 +439,9 @@ def uniform_claims(
             def at(W: float, level: float) -> Bound:
                 return ball(found.span(W, constants)[0] if risk is None else risk, W, level)
 
-            bound = uniform.for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta)
+            bound = uniform.for_fitted_norm(at, norm=norm, W_0=constants.first_ball, delta=delta / found.among)
+            if found.among > 1:
+                bound = one_of_several(bound, found.among, delta)
             return about_future_queries(bound, found, reach["l2"], constants, measure)
 
         norm = reach["l1" if kind == "l1" else "l2"]
@@ -462,6 +476,17 @@ def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) 
     return balls
 
 
+def one_of_several(bound: Bound, among: int, delta: float) -> Bound:
+    """The uniform bound of one of several losses at delta / among, said of all of them together."""
+    kept = [one for one in bound.preconditions if not one.sentence.startswith("it holds with")]
+    together = f"it holds with probability {1 - delta:g} over the queries, for every w and all {among} losses at once"
+    return replace(
+        bound,
+        terms=dict(bound.terms) | {"losses": float(among), "delta_each": delta / among},
+        preconditions=(*kept, Precondition(together)),
+    )
+
+
 def about_future_queries(
     bound: Bound, found: LossOnSample, norm: float, constants: Constants, measure: Measure
 ) -> Bound:
@@ -475,7 +500,7 @@ def about_future_queries(
         terms=dict(bound.terms) | {"measured_radius": constants.measured},
         preconditions=(
             *((ABOVE,) if above else ()),
-            Precondition(LOSS, found.fixed),
+            Precondition(LOSS if found.among == 1 else LOSSES.format(found.among), found.fixed),
             found.count_the_same,
             *((Precondition(READINGS, True),) if len(found.readings.optional) else ()),
             *constants.conditions,

@@ -266,8 +266,8 @@ class _Collected:
                 "future queries, and are no headline: declare row_radius= and longest="
             )
         ball_known = declared.first_ball is None and "radius" not in constants.assumed  # it is 1 / radius
-        for loss, fixed in self._losses(measure):
-            own_loss = LossOnSample.of(loss, fixed, sample, measure, self.population)
+        for loss, fixed, among in self._losses(measure):
+            own_loss = LossOnSample.of(loss, fixed, sample, measure, self.population, among)
             facts = facts_of(loss, own_loss.labels, first_ball_known=ball_known)
             claims = uniform_claims(own_loss, coef, constants, measure, self.delta)
             self.add([claim_with_known_preconditions(claim, facts) for claim in claims], learned)
@@ -283,16 +283,16 @@ class _Collected:
             if in_ball is not None:
                 self.add([claim_with_known_preconditions(Claim(in_ball), facts)], *rests)
 
-    def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None]]:
-        """The loss that was minimized, and one that upper-bounds 1 - measure if that is another one."""
+    def _losses(self, measure: Measure) -> list[tuple[Loss, bool | None, int]]:
+        """(loss, whether it was fixed, among how many the data chose): the loss that was minimized, and a bound."""
         training = self.training
-        found: list[tuple[Loss, bool | None]] = []
+        found: list[tuple[Loss, bool | None, int]] = []
         if training is not None:
-            found.append((training.loss, training.loss_fixed))
+            found.append((training.loss, training.loss_fixed, training.loss_among))
         if not found or found[0][0].upper_bounds != measure:
             bounding = upper_bound_of(measure)
             if bounding is not None:
-                found.append((bounding, True))
+                found.append((bounding, True, 1))
             else:
                 self.notes.append(
                     f"no uniform bound on {measure.title} itself: no loss with known facts upper-bounds it"

@@ -34,6 +34,8 @@ class TrainingObjective:
         The loss that ``coef_`` minimizes, with its final parameters.
     loss_fixed : bool or None, default=True
         Whether the parameters of the loss were fixed before the data were seen; None if only the user can know.
+    loss_among : int, default=1
+        The number of losses, all fixed before the data were seen, of which the data chose this one.
     alpha : float, default=NaN
         The l2 penalty, for weights in the units of ``scale``; NaN if there is none.
     alpha_fixed : bool or None, default=None
@@ -56,6 +58,7 @@ class TrainingObjective:
 
     loss: Loss
     loss_fixed: bool | None = True
+    loss_among: int = 1
     alpha: float = math.nan
     alpha_fixed: bool | None = None
     scale: str = "none"

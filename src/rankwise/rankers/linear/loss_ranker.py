@@ -74,7 +74,8 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not self._loss().convex:  # measures without such a loss raise an error
-            raise self._wrong("loss", "a convex loss of rankwise.losses")
+            expected = "a convex loss of rankwise.losses (SmoothRank takes smoothed measures, OnlineRanker any loss)"
+            raise self._wrong("loss", expected)
         if self.max_norm is not None and self.alpha is not None:
             raise self._wrong("max_norm", "None unless alpha=None: it takes the place of a penalty")
         if isinstance(self.alpha, str) and self.penalty != "l2":

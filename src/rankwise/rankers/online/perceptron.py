@@ -40,7 +40,8 @@ class SLAMPerceptron(LinearOnlineLearner):
     weights : str, default=None
         The rule for v; None is "ndcg_tight_sym" or "ap_sym". See :class:`~rankwise.losses.SLAM`.
     averaging : {"none", "uniform", "suffix"}, default="none"
-        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones.
+        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones. If no
+        weights rank the queries perfectly, averages are usually much better for ``predict``.
     epochs : int, default=1
         Number of passes over the queries in ``fit``.
     shuffle : bool, default=False
@@ -139,7 +140,8 @@ class MaxPairPerceptron(LinearOnlineLearner):
     eta : float, default=1.0
         The step size. It scales w and, except for the rounding of ties, changes no ranking.
     averaging : {"none", "uniform", "suffix"}, default="none"
-        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones.
+        Whether ``coef_`` is the last weights, their mean over all rounds, or their mean over the later ones. If no
+        weights rank the queries perfectly, averages are usually much better for ``predict``.
     epochs : int, default=1
         Number of passes over the queries in ``fit``.
     shuffle : bool, default=False

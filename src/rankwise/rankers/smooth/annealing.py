@@ -169,6 +169,7 @@ def at_sigma(lists: LossOverLists, sigma: float) -> LossOverLists:
 
 
 COLUMNS = ("sigma", "objective", "smoothed", "train", "validation", "steps", "evaluations")
+BOUND = "bound"  # one more column, where it decides where to stop
 
 
 class AnnealingHistory(PlottedTable):
@@ -240,15 +241,23 @@ class AnnealingPlan:
 
 @dataclass(frozen=True)
 class AnnealedRun:
-    """The stages of a plan, with the training, held-out and smoothed measure after each."""
+    """The stages of a plan, with the training, held-out and smoothed measure after each, and its bound if asked for."""
 
     stages: list[Stage]
     train: Vector
     held: Vector
     smoothed: Vector
+    bounds: Vector | None = None
+
+    @property
+    def smallest_bound(self) -> int:
+        """The stage with the smallest bound, of equal ones the coarsest."""
+        assert self.bounds is not None
+        return int(np.argmin(self.bounds))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns of an :class:`AnnealingHistory`, one row per stage."""
+        bounds = {} if self.bounds is None else {BOUND: self.bounds}
         return {
             "sigma": np.array([stage.sigma for stage in self.stages]),
             "objective": np.array([stage.objective for stage in self.stages]),
@@ -257,6 +266,7 @@ class AnnealedRun:
             "validation": self.held,
             "steps": np.array([stage.steps for stage in self.stages], np.int64),
             "evaluations": np.array([stage.evaluations for stage in self.stages], np.int64),
+            **bounds,
         }
 
     def coefs(self, factor: Vector) -> NDArray[np.float64]:
@@ -270,6 +280,8 @@ class _Running:
 
     plan: AnnealingPlan
     largest: tuple[float, float]
+    bound: Callable[[float, float, Vector], float] | None
+    factor: Vector
     rows: list[tuple[Stage, float, float]] = field(default_factory=list)
 
     def run(self) -> AnnealedRun:
@@ -277,7 +289,11 @@ class _Running:
         most, total_weight = self.largest
         stages, train, held = zip(*self.rows, strict=True)
         smoothed = [(most - stage.loss) / total_weight if total_weight else math.nan for stage in stages]
-        return AnnealedRun(list(stages), np.array(train), np.array(held), np.array(smoothed))
+        bounds = None
+        if self.bound is not None:
+            each = zip(stages, smoothed, strict=True)
+            bounds = np.array([self.bound(stage.sigma, 1 - value, stage.w * self.factor) for stage, value in each])
+        return AnnealedRun(list(stages), np.array(train), np.array(held), np.array(smoothed), bounds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,6 +320,8 @@ class AnnealingTrials:
         Number of threads.
     bar : progress or None
         The progress bar, which advances by 1 per stage.
+    bound : callable or None
+        (sigma, mean smoothed loss, weights, number of queries) -> the bound of a stage; None if none decides.
     begun : list
         All plans that were begun, from which Ctrl-C takes the best.
     """
@@ -317,6 +335,7 @@ class AnnealingTrials:
     descent: Mapping[str, Any]
     n_jobs: int | None
     bar: progress | None
+    bound: Callable[[float, float, Vector, int], float] | None = None
     begun: list[_Running] = field(default_factory=list)
 
     def best_so_far(self) -> tuple[AnnealingPlan, AnnealedRun] | None:
@@ -334,10 +353,10 @@ class AnnealingTrials:
         lists = LossOverLists.of(self.begin.loss, train, list_weights(self.weighed_by, train))
         largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
-        stopped = threading.Event()
+        stopped, bound = threading.Event(), self._bound_on(lists)
 
         def anneal(plan: AnnealingPlan) -> AnnealedRun:
-            running = _Running(plan, largest)
+            running = _Running(plan, largest, bound, self.factor)
             self.begun.append(running)
 
             def after(stage: Stage) -> None:
@@ -364,6 +383,13 @@ class AnnealingTrials:
             # a line search without progress ends a stage, and its best point counts: no reason to warn
             warnings.filterwarnings("ignore", message="The line search algorithm did not converge")
             return _side_by_side(anneal, plans, min(parallel.threads(self.n_jobs), len(plans)), stopped)
+
+    def _bound_on(self, lists: LossOverLists) -> Callable[[float, float, Vector], float] | None:
+        """(sigma, mean smoothed loss, weights) -> the bound of a stage from these queries; None if none decides."""
+        if self.bound is None:
+            return None
+        bound, n = self.bound, count_defined(self.measure, [lists])
+        return lambda sigma, risk, coef: bound(sigma, risk, coef, n)
 
 
 def list_weights(measure: Measure | None, queries: QuerySource) -> Vector | None:
@@ -393,6 +419,15 @@ def is_defined(queries: Queries, measure: Measure) -> NDArray[np.bool_]:
     """Whether the measure is defined for each query."""
     nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
     return np.asarray(~np.isnan(measure_lists([measure], nothing)[0]))
+
+
+def count_defined(measure: Measure, lists: Sequence[LossOverLists]) -> int:
+    """How many queries of non-zero weight the measure is defined for."""
+    found = 0
+    for one in lists:
+        weight = one.weight if len(one.weight) else np.ones(len(one.queries))
+        found += int(np.count_nonzero(one.queries.apply(is_defined, measure) & (weight > 0)))
+    return found
 
 
 def largest_gain(measure: Measure, lists: LossOverLists) -> tuple[float, float]:

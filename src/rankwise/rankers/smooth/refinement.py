@@ -26,7 +26,7 @@ from rankwise.rankers._model_selection import Pool, weighted_mean
 from rankwise.rankers.linear.committee import CommitteeProblems, chosen_alphas
 from rankwise.rankers.linear.least_squares import Problem
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
-from rankwise.rankers.smooth.annealing import Stage, at_sigma, largest_gain, list_weights
+from rankwise.rankers.smooth.annealing import Stage, at_sigma, count_defined, largest_gain, list_weights
 from rankwise.solvers.batch.descent import Function, descend
 
 Vector = NDArray[np.float64]
@@ -70,15 +70,18 @@ class Refined:
         The penalty.
     stages : list of Stage
         How every stage ended, with weights on raw features.
+    bounds : ndarray, shape (n_stages,), default=None
+        The bound of every stage, if it decides where to stop.
     """
 
     alpha: float
     stages: list[Stage]
+    bounds: Vector | None = None
 
     @property
     def coef(self) -> Vector:
-        """The weights on raw features after the last stage."""
-        return self.stages[-1].w
+        """The weights on raw features after the last stage, or after the first one with the smallest bound."""
+        return self.stages[-1 if self.bounds is None else int(np.argmin(self.bounds))].w
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +106,8 @@ class Refinement:
         Number of threads; None uses every core.
     after : callable
         Called after every stage.
+    bound : callable, default=None
+        The bound of a stage; None if the last stage is the end.
     """
 
     lists: list[LossOverLists]
@@ -113,6 +118,7 @@ class Refinement:
     descent: Mapping[str, Any]
     n_jobs: int | None
     after: Callable[[], Any] = lambda: None
+    bound: Callable[[Stage], float] | None = None
 
     def objective(self, sigma: float, alpha: float) -> Function:
         """J at this sigma and alpha, as a function of u that returns (value, gradient)."""
@@ -142,7 +148,8 @@ class Refinement:
                 loss, coef = end.value - alpha * float(u @ u), self.start + self.basis @ u
                 stages.append(Stage(sigma, coef, end.value, loss, end.steps, end.evaluations))
                 self.after()
-            found[alpha] = Refined(alpha=alpha, stages=stages)
+            bounds = None if self.bound is None else np.array([self.bound(stage) for stage in stages])
+            found[alpha] = Refined(alpha=alpha, stages=stages, bounds=bounds)
         return [found[alpha] for alpha in alphas]
 
 
@@ -210,6 +217,8 @@ class Refiner:
         Number of threads.
     after : callable
         Called after every stage.
+    bound : callable, default=None
+        (sigma, mean smoothed loss, weights, number of queries) -> the bound of a stage; None if none decides.
     """
 
     problems: CommitteeProblems
@@ -222,6 +231,7 @@ class Refiner:
     descent: Mapping[str, Any]
     n_jobs: int | None
     after: Callable[[], Any]
+    bound: Callable[[float, float, Vector, int], float] | None = None
 
     @cached_property
     def _ridge_alphas(self) -> tuple[float, ...]:
@@ -250,8 +260,17 @@ class Refiner:
             descent=self.descent,
             n_jobs=n_jobs,
             after=self.after,
+            bound=self._bound_on(lists, total),
         )
         return whole.path(alphas)
+
+    def _bound_on(self, lists: list[LossOverLists], total: float) -> Callable[[Stage], float] | None:
+        """The bound of a stage from these queries, the sum of whose weights is ``total``."""
+        if self.bound is None:
+            return None
+        n, (most, _) = count_defined(self.measure, lists), np.sum([largest_gain(self.measure, one) for one in lists], 0)
+        bound, share = self.bound, total / most if most else 0.0
+        return lambda stage: bound(stage.sigma, stage.loss * share, stage.w, n)
 
     def smoothed(self, stages: Sequence[Stage]) -> Vector:
         """The mean smoothed measure after every stage, over the queries that the measure is defined for."""

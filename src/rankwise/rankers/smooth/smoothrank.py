@@ -46,6 +46,7 @@ from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.committee import CommitteeProblems
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.smooth.annealing import (
+    BOUND,
     COLUMNS,
     SIGMAS,
     AnnealedRun,
@@ -59,6 +60,7 @@ from rankwise.rankers.smooth.annealing import (
     something_to_learn,
 )
 from rankwise.rankers.smooth.refinement import Choice, Refined, Refiner
+from rankwise.rankers.smooth.stopping import StageBound
 from rankwise.solvers.batch.descent import Solver
 
 Vector = NDArray[np.float64]
@@ -141,9 +143,11 @@ class SmoothRank(SelectionParameters, LinearRanker):
         The largest number of steps per stage.
     tolerance : float, default=None
         The relative improvement below which a stage ends. None is 1e-3, and 1e-6 in the paper's protocol.
-    stop : {"last", "best"}, default="last"
-        Whether to keep the weights of the smallest sigma, or, in the paper's protocol, those of the sigma that is best
-        on the validation set.
+    stop : {"last", "best", "bound"}, default="last"
+        Which weights to keep: those of the smallest sigma; in the paper's protocol those of the sigma that is best on
+        the validation set; or those of the sigma whose smoothed loss has the smallest bound on future queries, for the
+        radius and the length of the training queries. Of equal bounds the largest sigma is kept, which is the first one
+        where all bounds are vacuous. ``history_`` then has a column "bound", and a certificate counts all stages.
     sign : mapping of str or int to {1, -1}, default=None
         The sign that the weight of a feature must have, by its name or number; 0 is allowed. It needs the paper's
         protocol, and is solved by L-BFGS, whatever ``solver`` is.
@@ -226,7 +230,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     solver: Solver | None = None
     steps: PositiveInt = 50
     tolerance: NonNegativeFloat | None = None
-    stop: Literal["last", "best"] = "last"
+    stop: Literal["last", "best", "bound"] = "last"
     sign: Signs | None = None
     warm_start: bool = False
     refit: Refit = "all"
@@ -239,6 +243,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             cls("AP", alpha=(0.1, 10.0), sigmas=(2.0, 0.5), steps=3, **paper),
             cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, protocol="paper"),
             cls("ERR@5", loss="SoftRankNDCG", alpha=1.0, sigmas=(4.0, 0.25), steps=5),
+            cls("nDCG@5", alpha=1.0, sigmas=(4.0, 0.25), steps=5, stop="bound"),
         )
 
     @property
@@ -266,6 +271,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
             return f"{self._smoothed()!r} is not linear in the labels"
         if not self._measure().linear_in_labels:
             return f"{self._measure().title} is not linear in the labels"
+        if self.stop == "bound":
+            return "the bound that stops the annealing is not linear in the labels"
         if self.start is None or isinstance(self.start, str):
             return "its default start is not linear in the labels; give start=, a fitted linear ranker or weights"
         return None
@@ -280,10 +287,13 @@ class SmoothRank(SelectionParameters, LinearRanker):
         self._smoothed()  # raises for a measure without such a form
         if self.sigmas is not None and sorted(self.sigmas, reverse=True) != list(self.sigmas):
             raise self._wrong("sigmas", "a decreasing sequence")
+        weighed = self._weighed_by()
+        if self.stop == "bound" and weighed is not None and not weighed.at_most_one:
+            raise self._wrong("stop", f"'last' or 'best' for {weighed.title}, whose loss has no bound")
         if self.protocol == "paper":
             return
-        if self.stop != "last":
-            raise self._wrong("stop", "'last' for protocol='committee'")
+        if self.stop == "best":
+            raise self._wrong("stop", "'last' or 'bound' for protocol='committee'")
         if self.sign:
             raise self._wrong("sign", "None for protocol='committee'")
         if isinstance(self.start, str) or len(as_starts(self.start)) > 1:
@@ -313,6 +323,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 descent=self._descent("lbfgs", 1e-3),
                 n_jobs=self.n_jobs,
                 after=lambda: None if bar is None else bar.advance(1),
+                bound=self._stage_bound(selection.pool.sets, len(sigmas)),
             )
             start = refiner.start_without(None)
             nothing = Choice(*(np.full(len(alphas) + extra, np.nan) for extra in (1, 0, 0)))
@@ -329,6 +340,10 @@ class SmoothRank(SelectionParameters, LinearRanker):
                     stronger = sorted({one for one in alphas if one >= best}, reverse=True)
                     refined = refiner.path_without(None, stronger, self.n_jobs)[-1]
         self._hold(start, refined, refiner, choice)
+
+    def _stage_bound(self, sources: Sequence[QuerySource], stages: int) -> StageBound | None:
+        """What decides where the annealing stops; None if it ends after the last stage, or held-out queries decide."""
+        return StageBound.of(self._smoothed(), sources, stages, self.n_jobs) if self.stop == "bound" else None
 
     def _given_start(self, queries: Queries) -> Vector | None:
         """The weights that the user gave, or those of an earlier fit; None for the committee's."""
@@ -371,7 +386,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
             queries = everything.prepared([measure])
             values = queries.values(np.array([stage.w for stage in stages]), self.n_jobs)
             train = mean_over_held_out([values], [queries.weight])
-        run = AnnealedRun(stages, train, none, refiner.smoothed(stages) if stages else none)
+        bounds = refined.bounds if refined is not None else np.empty(0) if self.stop == "bound" else None
+        run = AnnealedRun(stages, train, none, refiner.smoothed(stages) if stages else none, bounds)
         self._annealed_ = run.columns(), measure, run.coefs(np.ones(len(start)))
         nan = [math.nan]
         self._path_ = {
@@ -400,7 +416,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
             def keep() -> bool:
                 if (found := trials.best_so_far()) is None:
                     return False
-                self._take(*found, -1, trials, grid, np.full(tried, np.nan))
+                place = found[1].smallest_bound if self.stop == "bound" else -1
+                self._take(*found, place, trials, grid, np.full(tried, np.nan))
                 return True
 
             with self._keep_on_interrupt(keep):
@@ -412,11 +429,12 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 else:
                     plans = trials.plans(queries, validation)
                     runs = trials.run(plans, queries, validation)
-                    worth = np.array([run.held for run in runs])
+                    worth = np.array([self._held(run) for run in runs])
                     best, place = self._choose(worth, alphas)
                     plan, run = plans[best], runs[best]
+        place = run.smallest_bound if self.stop == "bound" else place
         self._take(
-            plan, run, place, trials, grid, worth[:, -1] if self.stop == "last" else np.fmax.reduce(worth, axis=1)
+            plan, run, place, trials, grid, np.fmax.reduce(worth, axis=1) if self.stop == "best" else worth[:, -1]
         )
 
     def _take(
@@ -453,22 +471,26 @@ class SmoothRank(SelectionParameters, LinearRanker):
             descent=descent if bounds is None else descent | {"solver": "lbfgs"},
             n_jobs=self.n_jobs,
             bar=bar,
+            bound=self._stage_bound([queries], len(as_sigmas(self.sigmas) or SIGMAS)),
         )
 
-    @staticmethod
-    def _judged_on(part: NDArray[np.int64], queries: Queries, trials: AnnealingTrials) -> list[Vector]:
+    def _judged_on(self, part: NDArray[np.int64], queries: Queries, trials: AnnealingTrials) -> list[Vector]:
         """The measure of every plan, stage by stage, on queries that neither it nor its start has seen."""
         train, held = held_out(queries, part)
-        return [run.held for run in trials.run(trials.plans(train, None), train, held)]
+        return [self._held(run) for run in trials.run(trials.plans(train, None), train, held)]
+
+    def _held(self, run: AnnealedRun) -> Vector:
+        """The measure on held-out queries after every stage, or after that which the bound takes."""
+        return run.held[[run.smallest_bound]] if self.stop == "bound" else run.held
 
     def _choose(self, worth: Vector, alphas: tuple[float, ...]) -> tuple[int, int]:
         """(plan, stage) to keep, by what each plan was worth at each stage; the strongest where nothing judges them."""
         last = worth.shape[1] - 1
-        considered = worth[:, last:] if self.stop == "last" else worth
+        considered = worth if self.stop == "best" else worth[:, last:]
         if np.isnan(considered).all():
             return int(np.argmax(alphas)), last
         best, place = np.unravel_index(int(np.nanargmax(considered)), considered.shape)
-        return int(best), last if self.stop == "last" else int(place)
+        return int(best), int(place) if self.stop == "best" else last
 
     # ------------------------------------------------------------------------------------------- what is guaranteed
 
@@ -479,10 +501,12 @@ class SmoothRank(SelectionParameters, LinearRanker):
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
         loss = self._smoothed().at_sigma(float(self.history_["sigma"][place]))
+        stages = len(self._widths()) if self.protocol == "committee" else len(as_sigmas(self.sigmas) or SIGMAS)
+        among = stages if self.stop == "bound" else 1
         if self.protocol == "committee":  # scores have deviation 1 at the start, so that the usual widths are constants
-            return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None)
-        kept = self.sigmas is not None and (self.stop == "last" or len(self.history_) == 1)
-        return TrainingObjective(loss=loss, loss_fixed=None if kept else False)
+            return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None, loss_among=among)
+        kept = self.sigmas is not None and (self.stop != "best" or len(self.history_) == 1)
+        return TrainingObjective(loss=loss, loss_fixed=None if kept else False, loss_among=among)
 
     # ------------------------------------------------------------------------------------------- saving
 
@@ -497,7 +521,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
         self.coef_ = read_coef(store, self.n_features_in_)
         self.start_ = store.array("start", np.float64, (self.n_features_in_,))
         self.alpha_ = math.nan if facts["alpha"] is None else float(facts["alpha"])
-        columns = {name: store.array(f"history.{name}", np.float64, (None,)) for name in COLUMNS}
+        names = (*COLUMNS, BOUND) if self.stop == "bound" else COLUMNS
+        columns = {name: store.array(f"history.{name}", np.float64, (None,)) for name in names}
         for name in ("steps", "evaluations"):
             columns[name] = columns[name].astype(np.int64)
         coefs = store.array("history.coefs", np.float64, (len(columns["sigma"]), self.n_features_in_))
