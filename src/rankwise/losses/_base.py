@@ -111,6 +111,43 @@ class Loss(ShownAsFacts):
         """
         raise RankwiseError(f"{self.name} does not declare lipschitz_l1")
 
+    @property
+    def labels_per_term(self) -> Literal[1, 2] | None:
+        """The number of labels in a term of the loss, where the loss is a sum of such terms; None if it is no such sum.
+
+        1: the loss is sum_d label_d f_d(scores), that is :attr:`linear_in_labels`. 2: it is a sum over pairs of
+        documents, and a term depends on the scores and labels of its two documents alone; the kernel on some of the
+        documents is then the sum over the pairs among them. From the labels of k documents, drawn at random, such a
+        loss has an unbiased estimate if a term needs no more than k labels
+        (:mod:`rankwise.solvers.online.top_k_rounds`). A loss that normalizes by all labels of a query, such as a mean
+        over its pairs, has none.
+        """
+        return 1 if self.linear_in_labels else None
+
+    def term_lipschitz_l1(self, b: float, m: int, label: float) -> float:
+        """The largest l1 norm of a (sub)gradient of one term, for losses with :attr:`labels_per_term`.
+
+        Parameters
+        ----------
+        b : float
+            Scores are in [-b, b].
+        m : int
+            Number of documents of the longest query.
+        label : float
+            The largest label.
+
+        Returns
+        -------
+        float
+            An upper bound for queries of at most ``m`` documents.
+
+        Raises
+        ------
+        RankwiseError
+            If the loss does not declare the constant.
+        """
+        raise RankwiseError(f"{self.name} does not declare term_lipschitz_l1")
+
     def smoothness(self, m: int) -> float:
         """H1, the largest change of the gradient in the l1 norm per unit of the largest change of a score.
 
