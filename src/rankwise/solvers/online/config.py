@@ -96,10 +96,9 @@ class OnlineConfig:
         needed = self.loss.labels_per_term
         if needed is None:
             raise RankwiseError(
-                f"no unbiased estimate of {self.loss!r} exists from the labels of the first {depth} documents: its "
-                "gradient must be a sum of terms with at most that many labels each (1 for losses with "
-                "linear_in_labels, 2 for sums over pairs such as PairHinge(per_pair=False)), but it depends on all "
-                "labels of a query together"
+                "feedback_depth requires a loss that is a sum of terms with few labels each, such as GivenSoftmax() or "
+                f"PairHinge(per_pair=False): {self.loss!r} depends on all labels of a query together, so the labels of "
+                "some documents give no unbiased estimate of its gradient"
             )
         if needed > depth:
             raise RankwiseError(

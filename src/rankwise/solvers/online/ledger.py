@@ -375,13 +375,15 @@ class Ledger:
         Raises
         ------
         RankwiseError
-            If all labels are seen, weights are not kept in an l2 ball, features were scaled in the run, queries have
-            weights, or the loss declares no constants.
+            If all labels are seen, the loss is not convex, weights are not kept in an l2 ball, features were scaled in
+            the run, queries have weights, or the loss declares no constants.
         """
         config, run, depth = self.config, self.feedback, self.config.feedback_depth
         terms = config.loss.labels_per_term
         if run is None or depth is None or terms is None or not run.longest:
             raise RankwiseError("a regret bound is for runs with feedback_depth that have seen a query")
+        if not config.loss.convex:
+            raise RankwiseError(f"the regret bound is proved for convex losses, and {config.loss!r} is not one")
         if config.projection != "l2" or config.scale != "none":
             raise RankwiseError(
                 "the regret bound is proved for weights in an l2 ball and features as they are: pass projection='l2', "
@@ -406,13 +408,17 @@ class Ledger:
         # the largest label that was seen may not be the largest of those that were not
         sure = None if run.unmeasured else True
         known = {
-            top_k.CONVEX.sentence: config.loss.convex,
+            top_k.CONVEX.sentence: True,
             top_k.BALL.sentence: True,
             top_k.LABELS.sentence: False if label < run.largest_label else sure,
         }
         found = [top_k.top_k_regret(**settings), *([top_k.top_k_regret(cost=cost, **settings)] if cost > 0 else [])]
         return [
-            replace(bound, preconditions=tuple(replace(one, met=known.get(one.sentence)) for one in bound.preconditions))
+            replace(
+                bound,
+                preconditions=tuple(replace(one, met=known.get(one.sentence)) for one in bound.preconditions),
+                ceiling=self.rounds * cost if cost > 0 else math.inf,  # a loss is at least 0
+            )
             for bound in found
         ]
 

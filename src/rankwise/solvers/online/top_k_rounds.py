@@ -16,7 +16,7 @@ the gradient of the term, g' = sum of g_T / p_T over the terms that are seen can
 its mean is sum_T p_T g_T / p_T, the gradient. Values of the loss are estimated in the same way. The mean is over this
 round's S alone, given everything before, so w may depend on earlier rounds in any way.
 
-**The loss that is estimated** is the sum of terms itself. Losses with ``linear_in_labels`` count 0 where all labels of a
+**The loss that is estimated** is the sum of terms itself. Losses with one label per term count 0 where all labels of a
 query are equal; a learner that does not see all labels cannot make that exception, and for m > k it is not made.
 
 **Which losses have such an estimate.** A function g(y) of the labels of m documents has an unbiased estimate from the
@@ -66,10 +66,11 @@ from numpy.typing import NDArray
 
 from rankwise._kernels.bits import mix
 from rankwise._kernels.dot_products import add_rows, dot_and_square
-from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, MATRIX, compiled, kernel
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, MATRIX, compiled, kernel, typed_function
 from rankwise._kernels.radius import raised_radius, reach_from_mean
 from rankwise._kernels.sorting import sort_carrying
 from rankwise.errors import DataError
+from rankwise.losses.compute import KERNEL
 from rankwise.queries.fingerprints import fingerprint_query
 from rankwise.solvers.online.config import FeedbackTotals, RoundLog, State
 from rankwise.solvers.online.loop import (
@@ -200,10 +201,11 @@ def _add_pairs(kernel, score, label, value, chosen, count, weight, grad, table, 
 
 
 @kernel
-def estimate_gradient(kernel, score, label, value, seen, top, settings, grad, table, params):
+def estimate_gradient(kernel, affine, score, label, value, seen, top, settings, grad, table, params):
     """Add the estimate of the gradient to ``grad``, from the labels of the documents that are seen alone.
 
-    ``top`` is whether a document is in E. Returns the estimate of the loss.
+    ``top`` is whether a document is in E, ``affine`` the estimate kernel of a loss with one label per term. Returns the
+    estimate of the loss.
     """
     size, terms = len(score), settings[TERMS]
     inside, outside = inclusion(settings[DEPTH], size, terms, settings[EXPLORE])
@@ -215,7 +217,7 @@ def estimate_gradient(kernel, score, label, value, seen, top, settings, grad, ta
             if seen[p]:
                 weight = 1.0 / (inside if top[p] else outside)
                 y[p], v[p] = label[p] * weight, value[p] * weight
-        return kernel(score, y, v, grad, table, params)
+        return affine(score, y, v, grad, table, params)
     chosen, both, count, common = np.empty(size, np.int64), np.empty(size, np.int64), 0, 0
     for p in range(size):
         if seen[p]:
@@ -236,7 +238,7 @@ def estimate_gradient(kernel, score, label, value, seen, top, settings, grad, ta
 # ------------------------------------------------------------------------------------------------------------- rounds
 
 
-def _play_top_k_rounds(kernel, inputs, state, outputs, key, totals, settings, record, moments, l1_radius):
+def _play_top_k_rounds(kernel, inputs, state, outputs, affine, key, totals, settings, record, moments, l1_radius):
     """Show the queries one after the other; returns how many, fewer only if a score overflowed or labels are wrong.
 
     ``record`` has the flags of the documents in the order of presentation, or is empty: all labels are given then.
@@ -309,7 +311,7 @@ def _play_top_k_rounds(kernel, inputs, state, outputs, key, totals, settings, re
         totals[UNMEASURED] += partly
         totals[LONGEST] = max(totals[LONGEST], size)
         query_weight = 1.0 if len(weight) == 0 else weight[order[r]]
-        losses[r] = query_weight * estimate_gradient(kernel, s, y, v, seen, top, settings, g, table, params)
+        losses[r] = query_weight * estimate_gradient(kernel, affine, s, y, v, seen, top, settings, g, table, params)
         totals[ESTIMATE] += losses[r]
         if explored and not recorded:  # what was shown; a stream is measured by it
             for p in range(size):
@@ -339,7 +341,8 @@ def top_k_rounds_on(dtype: np.dtype[Any], scaled: bool, onto_l1: bool) -> Any:
     state = (FLOATS, MATRIX, INTS, FLOATS, FLOATS)
     optional = (MATRIX if scaled else types.none, types.float64 if onto_l1 else types.none)
     key = types.Array(types.uint64, 1, "C")
-    signature = rounds_signature(dtype, state, key, FLOATS, FLOATS_IN, INTS_IN, *optional)
+    affine = types.FunctionType(KERNEL)
+    signature = rounds_signature(dtype, state, affine, key, FLOATS, FLOATS_IN, INTS_IN, *optional)
     return compiled(kernel(_play_top_k_rounds), signature)
 
 
@@ -377,8 +380,10 @@ class TopKRunner(RoundRunner):
         moments, radius = state.moments if scaled else None, float(config.max_norm) if onto_l1 else None
         settings = np.array([float(config.feedback_depth or 0), config.explore, float(config.loss.labels_per_term or 0)])
         loop = top_k_rounds_on(inputs.X.dtype, scaled, onto_l1)
-        arrays = (state.key, state.totals, settings, self.record)
-        done = int(loop(kernel, tuple(inputs), weight_arrays(state), tuple(outputs), *arrays, moments, radius))
+        own = type(config.loss).estimate_kernel
+        affine = kernel if own is None else typed_function(own, KERNEL)
+        others = (affine, state.key, state.totals, settings, self.record, moments, radius)
+        done = int(loop(kernel, tuple(inputs), weight_arrays(state), tuple(outputs), *others))
         if state.totals[MISMATCH]:
             raise DataError(
                 f"labels must be given for exactly the first {config.feedback_depth} documents that the ranker showed "
