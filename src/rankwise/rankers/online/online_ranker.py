@@ -279,8 +279,14 @@ class OnlineRanker(LinearOnlineLearner):
         lists: list[Any] = []
         flags: list[NDArray[np.int64]] = []
         documents = 0
+        settings = self._resumed(1.0)
         for item in items:
             pair, known = pair_and_flags(item)
+            if isinstance(item, ShownList) and (item.depth, item.explore) != (settings.feedback_depth, settings.explore):
+                raise DataError(
+                    f"a list must have been shown with feedback_depth={settings.feedback_depth} and "
+                    f"explore={settings.explore:g}, got one shown with {item.depth} and {item.explore:g}"
+                )
             lists.append(one_list(pair))
             flags.append(known)
             documents += len(known)

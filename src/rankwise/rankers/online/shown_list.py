@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from rankwise.queries.queries import Queries
 from rankwise.solvers.online.top_k_rounds import IN_TOP, RECORDED, UNSEEN, draw_ranking
 
 Vector = NDArray[np.float64]
+
+# Depth and probability of exploration, before one byte per document.
+_HEADER = Struct("<Id")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,8 @@ class ShownList(ShownAsFacts):
         Whether a row was among the first ``depth`` by its score when the list was shown.
     depth : int
         How many of the documents shown first have labels.
+    explore : float
+        The probability with which these documents were drawn at random.
     y : ndarray of shape (n_documents,), or None
         The labels, NaN for the documents that are not seen; None before :meth:`labeled`.
     """
@@ -43,6 +49,7 @@ class ShownList(ShownAsFacts):
     order: NDArray[np.int64]
     top: NDArray[np.bool_]
     depth: int
+    explore: float
     y: Vector | None = None
 
     @property
@@ -66,6 +73,38 @@ class ShownList(ShownAsFacts):
         y = np.full(len(self.order), np.nan)
         y[self.seen] = checks.as_labels(labels, len(self.seen))
         return replace(self, y=y)
+
+    def record(self) -> bytes:
+        """What has to be kept besides the order until the labels come."""
+        return _HEADER.pack(self.depth, self.explore) + self.top.tobytes()
+
+    @classmethod
+    def of_record(cls, X: Any, place: NDArray[Any], record: bytes | None) -> "ShownList":
+        """The list that was shown.
+
+        Parameters
+        ----------
+        X : array of shape (n_documents, n_features)
+            The features.
+        place : ndarray of int, shape (n_documents,)
+            The position of every row.
+        record : bytes or None
+            What :meth:`record` returned.
+
+        Returns
+        -------
+        ShownList
+            The list, without labels.
+
+        Raises
+        ------
+        DataError
+            If the record is not that of a list of this length.
+        """
+        if record is None or len(record) != _HEADER.size + len(place):
+            raise DataError("a list must have been shown by the ranker that learns from its first labels, got no record")
+        top = np.frombuffer(record, np.uint8, offset=_HEADER.size).astype(bool)
+        return cls(X, np.argsort(place, kind="stable"), top, *_HEADER.unpack_from(record))
 
     def flags(self) -> NDArray[np.int64]:
         """What the rounds have to know of each document."""
@@ -102,7 +141,7 @@ def show_list(X: Any, scores: Vector, depth: int, explore: float, key: int, draw
     by_score, shown, top = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros(size, np.bool_)
     draw_ranking(np.ascontiguousarray(scores), depth, explore, np.uint64(key), np.uint64(draw), by_score, shown)
     top[by_score[:depth]] = True
-    return ShownList(X, shown, top, depth)
+    return ShownList(X, shown, top, depth, explore)
 
 
 def draw_of(name: str) -> int:
