@@ -47,6 +47,7 @@ from experiments import (
     scopes,
     serve_guarantees,
     smoothrank,
+    top_k_feedback,
     trees,
 )
 from experiments.pages import DOCS, read_block, write_block
@@ -106,7 +107,8 @@ def blocks() -> dict[str, Mapping[str, str]]:
             name: table
             for part, tables in online.TABLES.items()
             for name, table in tables(stored("online_results")[part]).items()
-        },
+        }
+        | top_k_feedback.blocks(stored("top_k_feedback")),
         "production.md": {
             "exported": exported.rankers_table(stored("exported_results")),
             "ridge": exported.ridge_table(stored("exported_results")),

@@ -143,14 +143,27 @@ def test_lists_that_are_seen_whole_need_no_exploration():
     known = {"W": 1.0, "radius": 1.0, "G": 2.0, "labels_per_term": 1, "cost": 5.0, "n": 100}
     eta, explore = top_k_settings(m=4, k=4, **known)
     assert explore < 1e-9
-    assert eta == pytest.approx(1 / math.sqrt(100 * second_moment(radius=1, G=2, m=4, k=4, labels_per_term=1, explore=1)))
+    assert eta == pytest.approx(
+        1 / math.sqrt(100 * second_moment(radius=1, G=2, m=4, k=4, labels_per_term=1, explore=1))
+    )
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"explore": 0.0}, {"explore": 1.5}, {"k": 1}, {"labels_per_term": 3}, {"radius": -1.0}, {"eta": 0.0}, {"n": 0}]
+    "wrong",
+    [{"explore": 0.0}, {"explore": 1.5}, {"k": 1}, {"labels_per_term": 3}, {"radius": -1.0}, {"eta": 0.0}, {"n": 0}],
 )
 def test_numbers_that_no_run_has_are_refused(wrong):
-    right = {"W": 1.0, "radius": 1.0, "G": 2.0, "m": 5, "k": 2, "labels_per_term": 2, "explore": 0.2, "eta": 0.1, "n": 10}
+    right = {
+        "W": 1.0,
+        "radius": 1.0,
+        "G": 2.0,
+        "m": 5,
+        "k": 2,
+        "labels_per_term": 2,
+        "explore": 0.2,
+        "eta": 0.1,
+        "n": 10,
+    }
     assert top_k_regret(**right).value > 0
     with pytest.raises(RankwiseError, match=next(iter(wrong))):
         top_k_regret(**right | wrong)

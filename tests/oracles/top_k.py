@@ -1,4 +1,4 @@
-"""Learning from the first k labels straight from its definition: loops over terms, sets and rounds, no compiled code."""
+"""Learning from the first k labels straight from its definition: loops over terms, sets and rounds."""
 
 import itertools
 import math

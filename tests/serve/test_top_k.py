@@ -108,5 +108,5 @@ def test_a_record_tells_the_list_that_was_shown():
     assert (again.order.tolist(), again.top.tolist()) == (shown.order.tolist(), shown.top.tolist())
     assert (again.depth, again.explore) == (2, 1.0)
     other = rw.OnlineRanker(GivenSoftmax(), feedback_depth=2, explore=0.5)
-    with pytest.raises(rw.errors.DataError, match="explore=0.5, got one shown with 2 and 1"):
+    with pytest.raises(rw.errors.DataError, match=r"explore=0\.5, got one shown with 2 and 1"):
         other.partial_fit(again.labeled([1.0, 0.0]))

@@ -213,6 +213,18 @@ def test_a_regret_bound_is_printed_only_where_it_is_proved():
         live.ledger_.bounds(delta=0.05)
 
 
+def test_a_certificate_has_no_bound_that_needs_all_labels():
+    """The bound on averaged gradient descent needs gradients of length G; estimates divide by small probabilities."""
+    queries = as_queries(some_lists(40))
+    settings = {"loss": PairHinge(per_pair=False), "step": "constant", "averaging": "uniform", "eta": 0.01}
+    rows = [
+        [row.name for row in rw.OnlineRanker(**settings, **more).fit(queries).certificate(queries).rows]
+        for more in ({}, {"feedback_depth": 2})
+    ]
+    assert any("PairHinge, assumes radius" in name for name in rows[0])
+    assert not any("PairHinge, assumes radius" in name or name.startswith("Online to batch") for name in rows[1])
+
+
 # -------------------------------------------------------------------------------------------------- one label per list
 
 # The labels of two documents, and their probabilities in two streams.

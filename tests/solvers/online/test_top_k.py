@@ -1,4 +1,4 @@
-"""The estimates from the labels of the first k documents: their mean over all rankings, and for which losses they exist."""
+"""The estimates from the labels of the first k documents: their mean over all rankings, and where they exist."""
 
 import itertools
 import math
@@ -27,7 +27,9 @@ def estimated(loss, s, y, seen, k, explore):
     label, value = loss.prepare(np.where(flags[0], y, 77.0), np.array([0, m]), None)
     gradient, options = np.zeros(m), np.array([k, explore, loss.labels_per_term], dtype=float)
     args = (np.array(loss.params(), dtype=float),)
-    kernels = (typed_function(one, KERNEL) for one in (type(loss).kernel, type(loss).estimate_kernel or type(loss).kernel))
+    kernels = (
+        typed_function(one, KERNEL) for one in (type(loss).kernel, type(loss).estimate_kernel or type(loss).kernel)
+    )
     found = estimate_gradient(*kernels, s, label, value, *flags, options, gradient, loss.table(m), *args)
     return found, gradient
 

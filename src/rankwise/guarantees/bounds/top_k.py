@@ -28,9 +28,7 @@ OBLIVIOUS = Precondition(
 )
 
 
-def second_moment(
-    *, radius: float, G: float, m: int, k: int, labels_per_term: Literal[1, 2], explore: float
-) -> float:
+def second_moment(*, radius: float, G: float, m: int, k: int, labels_per_term: Literal[1, 2], explore: float) -> float:
     r"""S, the largest second moment of the norm of an estimated gradient with respect to the weights.
 
     Parameters
@@ -171,8 +169,8 @@ def top_k_regret(
         name="Top-k regret" + (", exploration charged" if cost else ""),
         bounds="expected surrogate loss minus that of any weights in the ball"
         + (", where a round that explores counts as cost" if cost else ""),
-        statement=f"{statement}{charged}, S = radius^2 G^2 (N (N - M) / explore + M^2 / (1 - explore + explore M / N)), "
-        "N = C(m, r), M = C(k, r)",
+        statement=f"{statement}{charged}, N = C(m, r), M = C(k, r), "
+        "S = radius^2 G^2 (N (N - M) / explore + M^2 / (1 - explore + explore M / N))",
         value=value + explore * n * cost,
         terms={name: float(number) for name, number in numbers.items()}
         | {"n": float(n), "S": S}
@@ -225,7 +223,7 @@ def top_k_settings(
     --------
     >>> eta, explore = top_k_settings(W=1.0, radius=1.0, G=2.0, m=5, k=2, labels_per_term=2, n=10_000, cost=30.0)
     >>> round(eta, 6), round(explore, 4)
-    (0.000267, 0.0464)
+    (7.7e-05, 0.0215)
     """
     refuse_unless("top_k_settings", above=0, W=W, radius=radius, G=G, cost=cost)
     refuse_unless("top_k_settings", least=1, n=n)

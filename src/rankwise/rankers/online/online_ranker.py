@@ -38,9 +38,9 @@ from rankwise.rankers.online.learner import (
 from rankwise.rankers.online.shown_list import (
     ShownList,
     draw_of,
+    is_live,
     live_block,
     live_groups,
-    is_live,
     pair_and_flags,
     show_list,
 )
@@ -157,11 +157,14 @@ class OnlineRanker(LinearOnlineLearner):
             raise self._wrong("max_norm", f"a positive float for projection={self.projection!r}")
         if self.feedback_depth is None:
             if self.explore is not None:
-                raise self._wrong("explore", "None without feedback_depth: where all labels are seen, nothing is explored")
+                raise self._wrong(
+                    "explore", "None without feedback_depth: where all labels are seen, nothing is explored"
+                )
             return
         if self.eta == "theory":
             raise self._wrong(
-                "eta", "a positive float with feedback_depth: rankwise.guarantees.top_k_settings computes eta and explore"
+                "eta",
+                "a positive float with feedback_depth: rankwise.guarantees.top_k_settings computes eta and explore",
             )
         self._resumed(self.eta)
 
@@ -172,7 +175,9 @@ class OnlineRanker(LinearOnlineLearner):
             cls(PairHinge(), measure="AP", projection="l2", max_norm=0.5, scale="radius"),
             cls(MaxPair(), update="mistakes", step="constant", projection="l1", max_norm=2.0, averaging="suffix"),
             cls(PairHinge(per_pair=False), eta=0.01, feedback_depth=2, explore=0.5),
-            cls(GivenSoftmax(), eta=0.01, projection="l2", max_norm=2.0, step="constant", feedback_depth=1, explore=1.0),
+            cls(
+                GivenSoftmax(), eta=0.01, projection="l2", max_norm=2.0, step="constant", feedback_depth=1, explore=1.0
+            ),
         )
 
     def _loss(self) -> Loss:
@@ -255,7 +260,9 @@ class OnlineRanker(LinearOnlineLearner):
         else:
             values = checks.as_vector(scores, len(features), "scores")
         if not np.isfinite(values).all():
-            raise DataError("the scores of a list must be finite to show it: its features, or the weights, are too large")
+            raise DataError(
+                "the scores of a list must be finite to show it: its features, or the weights, are too large"
+            )
         draw = state.rounds + 1 if name is None else draw_of(name)
         return show_list(features, values, config.feedback_depth, config.explore, int(state.key[0]), draw)
 
@@ -282,7 +289,10 @@ class OnlineRanker(LinearOnlineLearner):
         settings = self._resumed(1.0)
         for item in items:
             pair, known = pair_and_flags(item)
-            if isinstance(item, ShownList) and (item.depth, item.explore) != (settings.feedback_depth, settings.explore):
+            if isinstance(item, ShownList) and (item.depth, item.explore) != (
+                settings.feedback_depth,
+                settings.explore,
+            ):
                 raise DataError(
                     f"a list must have been shown with feedback_depth={settings.feedback_depth} and "
                     f"explore={settings.explore:g}, got one shown with {item.depth} and {item.explore:g}"
@@ -304,12 +314,12 @@ class OnlineRanker(LinearOnlineLearner):
         key, totals = store.array("state.key", np.uint64, (1,)), store.array("state.totals", np.float64, (6,))
         if not np.isfinite(totals).all() or (totals[1:] < 0).any():
             raise RankwiseError(IMPOSSIBLE)
-        state = TopKState(*vars(flat).values(), key, totals)
+        state = TopKState(**vars(flat), key=key, totals=totals)
         ledger = unpack_ledger(facts, store, self._resumed(self._step_of(facts)))
         self._take(state, replace(ledger, feedback=state.feedback if ledger.rounds else None), None)
 
 
-def _next_scores(config: OnlineConfig, state: TopKState, X: checks.Floats) -> NDArray[np.float64]:
+def _next_scores(config: OnlineConfig, state: State, X: Any) -> NDArray[np.float64]:
     """The scores of a list in the next round; ``state`` is a copy, whose scale of the features changes."""
     if config.scale != "none" and len(X):
         buffer, own = np.empty(X.shape[1]), np.arange(len(X))

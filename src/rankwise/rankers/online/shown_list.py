@@ -102,7 +102,9 @@ class ShownList(ShownAsFacts):
             If the record is not that of a list of this length.
         """
         if record is None or len(record) != _HEADER.size + len(place):
-            raise DataError("a list must have been shown by the ranker that learns from its first labels, got no record")
+            raise DataError(
+                "a list must have been shown by the ranker that learns from its first labels, got no record"
+            )
         top = np.frombuffer(record, np.uint8, offset=_HEADER.size).astype(bool)
         return cls(X, np.argsort(place, kind="stable"), top, *_HEADER.unpack_from(record))
 
@@ -113,7 +115,7 @@ class ShownList(ShownAsFacts):
         known = ~np.isnan(self.y)
         if not known.sum() == self.top.sum() == min(self.depth, len(self.order)) or not known[self.seen].all():
             raise DataError(f"a shown list must have labels for its first {self.depth} documents and no others")
-        return RECORDED + UNSEEN * ~known + IN_TOP * self.top
+        return np.asarray(RECORDED + UNSEEN * ~known + IN_TOP * self.top, dtype=np.int64)
 
 
 def show_list(X: Any, scores: Vector, depth: int, explore: float, key: int, draw: int) -> ShownList:

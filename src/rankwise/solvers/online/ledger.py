@@ -490,9 +490,7 @@ class Ledger:
         what, value, note = zip(*lines, strict=True)
         return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
 
-    def _feedback_lines(
-        self, lines: list[tuple[str, float, str]], run: FeedbackTotals
-    ) -> list[tuple[str, float, str]]:
+    def _feedback_lines(self, lines: list[tuple[str, float, str]], run: FeedbackTotals) -> list[tuple[str, float, str]]:
         """The lines of a run with a feedback depth: what is known, what is known of some rounds, what is estimated."""
         measured = self.rounds - run.unmeasured
         rounds, mistakes, mean, loss, radius = lines

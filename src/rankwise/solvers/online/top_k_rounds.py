@@ -1,8 +1,8 @@
 r"""Rounds of online gradient descent in which only the labels of the first k documents shown are seen.
 
 In round t there is a query of m documents with scores s = X w. Let E be its first k documents by decreasing scores,
-equal scores in the order of the input. With probability gamma (``explore``) the first k documents shown are a set S of k
-documents, each set equally likely; otherwise S = E. Documents of S are shown first, by decreasing scores, then the
+equal scores in the order of the input. With probability gamma (``explore``) the first k documents shown are a set S of
+k documents, each set equally likely; otherwise S = E. Documents of S are shown first, by decreasing scores, then the
 others. The learner sees the labels of S and follows an unbiased estimate of the gradient. Where m <= k all labels are
 seen: nothing is explored, and the gradient is the gradient of the loss.
 
@@ -22,8 +22,8 @@ query are equal; a learner that does not see all labels cannot make that excepti
 **Which losses have such an estimate.** A function g(y) of the labels of m documents has an unbiased estimate from the
 labels of k documents, S drawn with known probabilities P(S) that do not depend on labels, if and only if it is a sum of
 functions of at most k labels each and P gives every set of documents of such a function a chance. *If*: by the above.
-*Only if*: the estimate is a function h_S of the labels of S, its mean is sum_S P(S) h_S(y_S), and this is such a sum. So
-a gradient whose mixed difference over k + 1 labels is not 0 has no unbiased estimate. The tests compute it for every
+*Only if*: the estimate is a function h_S of the labels of S, its mean is sum_S P(S) h_S(y_S), and this is such a sum.
+So a gradient whose mixed difference over k + 1 labels is not 0 has no unbiased estimate. The tests compute it for every
 loss of the package: those without ``labels_per_term`` have one that is not 0 for k = 1 and k = 2.
 
 **One label is not enough for NDCG, for any algorithm.** Two documents have the labels
@@ -35,19 +35,20 @@ probability A  0.5   0.4   0     0.1
 probability B  0.1   0     0.4   0.5
 =============  ====  ====  ====  ====
 
-in independent rounds. In A as in B the first document has label 2 with probability 1/2 and else 0, the second one
-label 1 with probability 0.6 and else 0. An algorithm chooses one document before the labels are drawn and sees its label
-alone. The distribution of what it sees, given what it saw before, is therefore the same in A and in B; so is that of all
-its choices, by induction over the rounds. With gains 2^y - 1, NDCG of a list is larger by 1 - 1/log2(3) times the
+in independent rounds. In A as in B the first document has label 2 with probability 1/2 and else 0, the second one label
+1 with probability 0.6 and else 0. An algorithm chooses one document before the labels are drawn and sees its label
+alone. The distribution of what it sees, given what it saw before, is therefore the same in A and in B; so is that of
+all its choices, by induction over the rounds. With gains 2^y - 1, NDCG of a list is larger by 1 - 1/log2(3) times the
 difference of the two gains, over the ideal DCG, if the first document is first. The mean of this difference is positive
-in A (0.065) and negative in B (-0.016). In each round, the expected loss in A of showing the second document first plus
-that in B of showing the first document first is at least the smaller of the two, d = 0.016, in whatever proportion the
-algorithm mixes them. Over T rounds the two expected regrets therefore sum to at least d T, and one of them is at least
-d T / 2: linear. The same holds for every loss that is calibrated for NDCG, that is, whose expectation cannot come close
-to its minimum at scores that sort two documents against their expected normalized gains: scores close to the minimum in
-A and those close to it in B then have nothing in common, and d is the smaller of the two distances from the minimum.
-For losses that are sums of functions of single labels A and B are the same, and a regret of O(T^(2/3)) is proved
-(:func:`rankwise.guarantees.top_k_regret`): DCG, precision and their losses see single labels.
+in A (0.0647) and negative in B (-0.0166). In each round, the expected loss in A of showing the second document first
+plus that in B of showing the first document first is at least the smaller of the two, d > 0.0165, in whatever
+proportion the algorithm mixes them. Over T rounds the two expected regrets therefore sum to at least d T, and one of
+them is at least d T / 2: linear. The same holds for every loss that is calibrated for NDCG, that is, whose expectation
+stays away from its minimum wherever scores sort two documents against their expected normalized gains: for some d > 0
+no scores are within d of the minimum both in A and in B, and any algorithm loses at least d T / 2, in A or in B, to
+weights that attain the minimum there. For losses that are sums of functions of single labels A and B are the same, and
+a regret of O(T^(2/3)) is proved (:func:`rankwise.guarantees.top_k_regret`): DCG, precision and their losses see single
+labels.
 
 References
 ----------
@@ -56,7 +57,7 @@ S. Chaudhuri, A. Tewari (2017). Online learning to rank with top-k feedback. Jou
 """
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -74,9 +75,9 @@ from rankwise.losses.compute import KERNEL
 from rankwise.queries.fingerprints import fingerprint_query
 from rankwise.solvers.online.config import FeedbackTotals, RoundLog, State
 from rankwise.solvers.online.loop import (
+    AVERAGE,
     BALL,
     BALL_RADIUS,
-    AVERAGE,
     CUT,
     ETA,
     L2,
@@ -130,7 +131,7 @@ class TopKState(State):
     def drawn(cls, features: int, random: np.random.Generator) -> "TopKState":
         """The state before the first round."""
         key = random.integers(0, 2**64, size=1, dtype=np.uint64)
-        return cls(*vars(State.fresh(features)).values(), key, np.zeros(6))
+        return cls(**vars(State.fresh(features)), key=key, totals=np.zeros(6))
 
     @property
     def feedback(self) -> FeedbackTotals:
@@ -363,7 +364,8 @@ class TopKRunner(RoundRunner):
         if self.record is None:
             return np.empty(0, np.int64)
         begin = self.queries.start[part.order] - part.start[:-1]
-        return self.record[np.repeat(begin, np.diff(part.start)) + np.arange(part.start[-1])]
+        places = np.repeat(begin, np.diff(part.start)) + np.arange(part.start[-1])
+        return np.asarray(self.record[places])
 
     def present(self, part: QueryBlock) -> BlockOutcome:
         """Show the queries one after the other."""
@@ -378,7 +380,9 @@ class TopKRunner(RoundRunner):
         assert isinstance(state, TopKState)
         scaled, onto_l1 = config.scale != "none", config.projection == "l1"
         moments, radius = state.moments if scaled else None, float(config.max_norm) if onto_l1 else None
-        settings = np.array([float(config.feedback_depth or 0), config.explore, float(config.loss.labels_per_term or 0)])
+        settings = np.array(
+            [float(config.feedback_depth or 0), config.explore, float(config.loss.labels_per_term or 0)]
+        )
         loop = top_k_rounds_on(inputs.X.dtype, scaled, onto_l1)
         own = type(config.loss).estimate_kernel
         affine = kernel if own is None else typed_function(own, KERNEL)
