@@ -164,17 +164,17 @@ def top_k_regret(
     else:
         value, statement = W**2 / (2 * eta) + eta * n * S / 2, "W^2 / (2 eta) + eta n S / 2"
     charged = " + explore n cost" if cost else ""
-    numbers = {"W": W, "radius": radius, "G": G, "m": m, "k": k, "r": labels_per_term, "explore": explore, "eta": eta}
+    numbers = {"W": W, "radius": radius, "G": G, "m": m, "k": k, "labels_per_term": labels_per_term}
+    numbers |= {"explore": explore, "eta": eta, "n": n, "S": S}
+    numbers |= {"N": math.comb(max(m, k), labels_per_term), "M": math.comb(k, labels_per_term)}
+    numbers |= {"cost": cost} if cost else {}
     return Bound(
         name="Top-k regret" + (", exploration charged" if cost else ""),
         bounds="expected surrogate loss minus that of any weights in the ball"
         + (", where a round that explores counts as cost" if cost else ""),
-        statement=f"{statement}{charged}, N = C(m, r), M = C(k, r), "
-        "S = radius^2 G^2 (N (N - M) / explore + M^2 / (1 - explore + explore M / N))",
+        statement=f"{statement}{charged}, S = radius^2 G^2 (N (N - M) / explore + M^2 / (1 - explore + explore M / N))",
         value=value + explore * n * cost,
-        terms={name: float(number) for name, number in numbers.items()}
-        | {"n": float(n), "S": S}
-        | ({"cost": cost} if cost else {}),
+        terms={name: float(number) for name, number in numbers.items()},
         preconditions=(CONVEX, BALL, LABELS, OBLIVIOUS),
         source="online gradient descent with the estimates of top-k feedback",
         kind="online",

@@ -247,24 +247,23 @@ class OnlineRanker(LinearOnlineLearner):
         self._check_parameters()
         if self.feedback_depth is None:
             raise RankwiseError("show() is for rankers that learn from the first labels alone: pass feedback_depth=")
-        features = checks.as_features(X)
+        one = one_list((X, np.zeros(len(X))))
         if not hasattr(self, "ledger_"):
-            nothing = gather([(features[:0], np.empty(0), 1.0, None)], self.missing)
-            self._learn_block(nothing[:0])
+            self._learn_block(gather([one], self.missing)[:0])
         state, config = self.state_, self.ledger_.config
         if not isinstance(state, TopKState) or config.feedback_depth is None:
             raise RankwiseError("this run began without feedback_depth and learns from all labels: fit again")
         if scores is None:
-            block = inputs.align(self, gather([(features, np.zeros(len(features)), 1.0, None)], self.missing))
+            block = inputs.align(self, gather([one], self.missing))
             values = _next_scores(config, state.copy(), np.asarray(block.X))
         else:
-            values = checks.as_vector(scores, len(features), "scores")
+            values = checks.as_vector(scores, len(X), "scores")
         if not np.isfinite(values).all():
             raise DataError(
                 "the scores of a list must be finite to show it: its features, or the weights, are too large"
             )
         draw = state.rounds + 1 if name is None else draw_of(name)
-        return show_list(features, values, config.feedback_depth, config.explore, int(state.key[0]), draw)
+        return show_list(X, values, config.feedback_depth, config.explore, int(state.key[0]), draw)
 
     def _known_blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[tuple[Queries, dict[str, Any]]]:
         if isinstance(X, ShownList) and y is None:
