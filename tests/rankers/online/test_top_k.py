@@ -10,6 +10,7 @@ import rankwise as rw
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import GivenSoftmax, ListNet, NDCGHinge, PairHinge, PropensityHinge
 from rankwise.solvers.online import loop
+from tests.rankers.make_fixtures import FOLDER, FORMAT, judged
 from tests.rankers.online.test_streams import run
 
 SETTINGS = [
@@ -314,3 +315,12 @@ def test_tables_and_empty_lists_are_shown_too():
     assert nothing.order.tolist() == []
     model.partial_fit(nothing.labeled([]))
     assert model.ledger_.rounds == 4
+
+
+def test_the_run_in_a_stored_file_can_be_continued():
+    model = rw.load(FOLDER / f"format_{FORMAT}_OnlineRanker_feedback.rankwise")
+    assert (model.feedback_depth, model.ledger_.config.explore, model.ledger_.feedback.longest) == (2, 0.5, 7)
+    queries = judged()
+    again = rw.OnlineRanker(GivenSoftmax(), feedback_depth=2, explore=0.5).fit(queries)
+    assert model.state_.key[0] == again.state_.key[0]
+    np.testing.assert_allclose(model.partial_fit(queries).coef_, again.partial_fit(queries).coef_, rtol=1e-9)
