@@ -108,6 +108,13 @@ def test_lists_shown_together_need_names():
     assert same[0] == same[1] == same[2]
     assert len({tuple(order) for order in named}) == 3
     assert model.show(X, name="1").order.tolist() == named[1]
+    labels = [1.0, 0.0]
+    waiting = [model.show(X).labeled(labels) for _ in range(2)]  # their draws are one
+    model.partial_fit(waiting[0])
+    with pytest.raises(DataError, match=r"round 2 must be learned in that round, got it in round 3"):
+        model.partial_fit(waiting[1])
+    model.partial_fit([model.show(X, name=name).labeled(labels) for name in "abc"])
+    assert model.ledger_.rounds == 5
 
 
 @over_settings

@@ -163,3 +163,18 @@ def test_the_rounds_are_those_of_the_definition(loss, scale):
     else:
         assert np.isfinite(model.coef_).all()
     assert model.ledger_.feedback.longest == 8
+
+
+@pytest.mark.parametrize("loss", [loss for loss in SUMS if loss.convex], ids=repr)
+def test_no_term_is_steeper_than_declared_and_some_are_as_steep(loss):
+    random, b, label = np.random.default_rng(7), 3.0, 2.0
+    for m in (1, 2, 5):
+        found = 0.0
+        for extreme in (False, True):
+            for _ in range(100):
+                s = b * random.choice([-1.0, 1.0], m) if extreme else random.uniform(-b, b, m)
+                y = random.integers(0, 3, m).astype(float)
+                terms = plain.terms_of(loss, s, y).values()
+                found = max([found, *(float(np.abs(gradient).sum()) for _, gradient in terms)])
+        declared = loss.term_lipschitz_l1(b, m, label)
+        assert 0.98 * declared <= found <= declared * (1 + 1e-12)

@@ -37,7 +37,6 @@ from rankwise.rankers.online.learner import (
 )
 from rankwise.rankers.online.shown_list import (
     ShownList,
-    draw_of,
     is_live,
     live_block,
     live_groups,
@@ -262,7 +261,7 @@ class OnlineRanker(LinearOnlineLearner):
             raise DataError(
                 "the scores of a list must be finite to show it: its features, or the weights, are too large"
             )
-        draw = state.rounds + 1 if name is None else draw_of(name)
+        draw = state.rounds + 1 if name is None else str(name)
         return show_list(X, values, config.feedback_depth, config.explore, int(state.key[0]), draw)
 
     def _known_blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[tuple[Queries, dict[str, Any]]]:
@@ -285,17 +284,10 @@ class OnlineRanker(LinearOnlineLearner):
         lists: list[Any] = []
         flags: list[NDArray[np.int64]] = []
         documents = 0
-        settings = self._resumed(1.0)
         for item in items:
             pair, known = pair_and_flags(item)
-            if isinstance(item, ShownList) and (item.depth, item.explore) != (
-                settings.feedback_depth,
-                settings.explore,
-            ):
-                raise DataError(
-                    f"a list must have been shown with feedback_depth={settings.feedback_depth} and "
-                    f"explore={settings.explore:g}, got one shown with {item.depth} and {item.explore:g}"
-                )
+            if isinstance(item, ShownList):
+                self._check_shown(item, len(lists))
             lists.append(one_list(pair))
             flags.append(known)
             documents += len(known)
@@ -304,6 +296,21 @@ class OnlineRanker(LinearOnlineLearner):
                 lists, flags, documents = [], [], 0
         if lists:
             yield live_block(gather(lists, self.missing), flags)
+
+    def _check_shown(self, item: ShownList, waiting: int) -> None:
+        """Raise an error for a list whose estimate would be biased; ``waiting`` lists are learned before it."""
+        settings = self._resumed(1.0)
+        if (item.depth, item.explore) != (settings.feedback_depth, settings.explore):
+            raise DataError(
+                f"a list must have been shown with feedback_depth={settings.feedback_depth} and "
+                f"explore={settings.explore:g}, got one shown with {item.depth} and {item.explore:g}"
+            )
+        now = (self.state_.rounds if hasattr(self, "state_") else 0) + waiting + 1
+        if item.round not in (None, now):
+            raise DataError(
+                f"a list that was shown for round {item.round:,} must be learned in that round, got it in round {now:,}: "
+                "show lists that wait for their labels under names of their own, show(X, name=...)"
+            )
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         if self.feedback_depth is None:

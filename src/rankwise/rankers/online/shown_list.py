@@ -43,6 +43,8 @@ class ShownList(ShownAsFacts):
         The probability with which these documents were drawn at random.
     y : ndarray of shape (n_documents,), or None
         The labels, NaN for the documents that are not seen; None before :meth:`labeled`.
+    round : int or None
+        The round whose random draw the list has, which has to be the one that learns from it; None if it has a name.
     """
 
     X: Any
@@ -51,6 +53,7 @@ class ShownList(ShownAsFacts):
     depth: int
     explore: float
     y: Vector | None = None
+    round: int | None = None
 
     @property
     def seen(self) -> NDArray[np.int64]:
@@ -118,7 +121,7 @@ class ShownList(ShownAsFacts):
         return np.asarray(RECORDED + UNSEEN * ~known + IN_TOP * self.top, dtype=np.int64)
 
 
-def show_list(X: Any, scores: Vector, depth: int, explore: float, key: int, draw: int) -> ShownList:
+def show_list(X: Any, scores: Vector, depth: int, explore: float, key: int, draw: int | str) -> ShownList:
     """The documents in the order in which they are shown.
 
     Parameters
@@ -131,8 +134,10 @@ def show_list(X: Any, scores: Vector, depth: int, explore: float, key: int, draw
         How many labels will be seen.
     explore : float
         The probability that the documents shown first are drawn at random.
-    key, draw : int
-        What decides that.
+    key : int
+        What decides that, with ``draw``.
+    draw : int or str
+        The number of the round, or the name of the list.
 
     Returns
     -------
@@ -141,12 +146,13 @@ def show_list(X: Any, scores: Vector, depth: int, explore: float, key: int, draw
     """
     size = len(scores)
     by_score, shown, top = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros(size, np.bool_)
-    draw_ranking(np.ascontiguousarray(scores), depth, explore, np.uint64(key), np.uint64(draw), by_score, shown)
+    number = draw if isinstance(draw, int) else _draw_of(draw)
+    draw_ranking(np.ascontiguousarray(scores), depth, explore, np.uint64(key), np.uint64(number), by_score, shown)
     top[by_score[:depth]] = True
-    return ShownList(X, shown, top, depth, explore)
+    return ShownList(X, shown, top, depth, explore, round=draw if isinstance(draw, int) else None)
 
 
-def draw_of(name: str) -> int:
+def _draw_of(name: str) -> int:
     """The number of the random draw of a list with this name."""
     return int.from_bytes(sha256(name.encode()).digest()[:8], "big")
 
