@@ -308,7 +308,7 @@ class OnlineRanker(LinearOnlineLearner):
         now = (self.state_.rounds if hasattr(self, "state_") else 0) + waiting + 1
         if item.round not in (None, now):
             raise DataError(
-                f"a list that was shown for round {item.round:,} must be learned in that round, got it in round {now:,}: "
+                f"a list shown for round {item.round:,} must be learned in that round, got it in round {now:,}: "
                 "show lists that wait for their labels under names of their own, show(X, name=...)"
             )
 
