@@ -46,6 +46,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "quarter_step": _RUN | {"kappa": 2.0, "eta": 0.125},
     "rerm_in_ball": _LEARNED,
     "slam_loss": _RUN | {"V": 1.0, "eta": 1.0},
+    "top_k_regret": _LEARNED | {"m": 5, "k": 2, "labels_per_term": 2, "explore": 0.1, "eta": 0.01},
     "type_two_below_type_one": {"type_one": [0.4], "margin": [1.5], "achieved": [1.0]},
     "worst_pair_mistakes": _RUN,
 }

@@ -49,6 +49,7 @@ from experiments import (
     serve_guarantees,
     smoothrank,
     stopping,
+    top_k_feedback,
     trees,
 )
 from experiments.pages import DOCS, read_block, write_block
@@ -111,6 +112,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
                 for part, tables in online.TABLES.items()
                 for name, table in tables(stored("online_results")[part]).items()
             },
+            **top_k_feedback.blocks(stored("top_k_feedback")),
         },
         "production.md": {
             "exported": exported.rankers_table(stored("exported_results")),

@@ -238,6 +238,11 @@ def _losses() -> None:
         for queries in _forms():
             if not kind.noisy:
                 rw.OnlineRanker(kind.examples()[0], averaging="uniform").fit(queries)
+            sums = [loss for loss in kind.examples() if loss.labels_per_term is not None]
+            for scale in ("none", "standard") if sums else ():
+                model = rw.OnlineRanker(sums[0], feedback_depth=2, scale=scale).fit(queries)
+                shown = model.show(queries[0].X)
+                model.partial_fit(shown.labeled(np.zeros(len(shown.seen))))
             if kind.convex:
                 rw.LossRanker(kind.examples()[0], alpha=0.1).fit(queries)
 

@@ -51,6 +51,10 @@ EVERY = {
     "quarter_step": ("online", RUN | {"kappa": 2.0, "eta": 0.125}),
     "rerm_in_ball": ("generalization", LEARNED),
     "slam_loss": ("online", RUN | {"V": 1.0, "eta": 1.0}),
+    "top_k_regret": (
+        "online",
+        LEARNED | {"m": 5, "k": 2, "labels_per_term": 2, "explore": 0.1, "eta": 0.01, "cost": 3.0},
+    ),
     "type_two_below_type_one": ("training", {"type_one": [0.4], "margin": [1.5], "achieved": [1.0]}),
     "worst_pair_mistakes": ("online", RUN),
 }

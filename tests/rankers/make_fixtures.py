@@ -11,10 +11,14 @@ import numpy as np
 from sklearn.base import clone
 
 from rankwise._store import FORMAT
+from rankwise.losses.given_relevance import GivenSoftmax
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import registered
+from rankwise.rankers.online.online_ranker import OnlineRanker
 
 FOLDER = Path(__file__).parent / "fixtures"
+# other states of a ranker
+OTHERS = {"OnlineRanker_feedback": OnlineRanker(GivenSoftmax(), feedback_depth=2, explore=0.5)}
 
 
 def rows(count: int = 12, features: int = 3) -> np.ndarray:
@@ -33,10 +37,11 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     told = FOLDER / f"format_{FORMAT}_scores.json"
     scores = json.loads(told.read_text()) if told.exists() else {}
-    for name, kind in registered().items():
+    examples = {name: kind.examples()[0] for name, kind in registered().items()} | OTHERS
+    for name, example in examples.items():
         path = FOLDER / f"format_{FORMAT}_{name}.rankwise"
         if not path.exists():  # what was written once has to be read as it is
-            model = clone(kind.examples()[0]).fit(judged())
+            model = clone(example).fit(judged())
             model.save(path)
             scores[name] = model.predict(Queries.from_arrays(rows(), group=[len(rows())])).tolist()
     told.write_text(json.dumps(scores, indent=1) + "\n")

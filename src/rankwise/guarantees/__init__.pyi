@@ -25,6 +25,8 @@ from rankwise.guarantees.bounds.online import separable_worst_pair as separable_
 from rankwise.guarantees.bounds.online import slam_loss as slam_loss
 from rankwise.guarantees.bounds.online import slam_mistakes as slam_mistakes
 from rankwise.guarantees.bounds.online import worst_pair_mistakes as worst_pair_mistakes
+from rankwise.guarantees.bounds.top_k import top_k_regret as top_k_regret
+from rankwise.guarantees.bounds.top_k import top_k_settings as top_k_settings
 from rankwise.guarantees.bounds.training import adarank_certificate as adarank_certificate
 from rankwise.guarantees.bounds.training import smoothing_error as smoothing_error
 from rankwise.guarantees.bounds.training import surrogate_above_loss as surrogate_above_loss

@@ -96,6 +96,12 @@ ROUNDS = Scope(
     ANY_TIME,
     "any comparator, chosen afterwards too",
 )
+ON_AVERAGE = Scope(
+    "the rounds of one run; on average over the documents that the run draws at random, not for the draws at hand",
+    "round",
+    "once, for a number of rounds that was fixed beforehand",
+    "any weights in the ball, chosen afterwards too where the stream does not depend on what was shown",
+)
 ITERATES = Scope(
     _FUTURE.format("run's") + "; the average over the weights of the rounds, each ranked before it was learned from",
     "round",

@@ -59,6 +59,9 @@ class Loss(ShownAsFacts):
     document_weights : bool
         Whether documents can have weights: one of weight k counts as k copies of it. The loss then has a
         ``weighted_kernel``, for queries with such weights, and may override :meth:`prepare_weighted`.
+    estimate_kernel : compiled function, default=None
+        For losses with one label per term: the kernel without exceptions, such as queries whose labels are all equal,
+        for which it would not be affine; None if ``kernel`` has no other than 0 for labels that are all 0.
     curved_kernel : compiled function
         Gradient and second derivatives of one query, for a loss that declares a :attr:`curvature`; see Notes.
 
@@ -86,6 +89,7 @@ class Loss(ShownAsFacts):
     kernel: ClassVar[Any]
     document_weights: ClassVar[bool] = False
     weighted_kernel: ClassVar[Any]
+    estimate_kernel: ClassVar[Any] = None
     curved_kernel: ClassVar[Any]
     weighted_curved_kernel: ClassVar[Any]
 
@@ -110,6 +114,43 @@ class Loss(ShownAsFacts):
             If the loss does not declare the constant.
         """
         raise RankwiseError(f"{self.name} does not declare lipschitz_l1")
+
+    @property
+    def labels_per_term(self) -> Literal[1, 2] | None:
+        """The number of labels in a term of the loss, where the loss is a sum of such terms; None if it is no such sum.
+
+        1: it is f(scores) + sum_d f_d(scores, label_d), as with :attr:`linear_in_labels`; the ``estimate_kernel`` is
+        then affine in what :meth:`prepare` makes of each label. 2: it is a sum over pairs of documents, and a term
+        depends on the scores and labels of its two documents alone; the kernel on some of the documents is then the sum
+        over the pairs among them. From the labels of k documents, drawn at random, such a loss has an unbiased estimate
+        if a term needs no more than k labels (:mod:`rankwise.solvers.online.top_k_rounds`). A loss that normalizes by
+        all labels of a query, such as a mean over its pairs, has none.
+        """
+        return 1 if self.linear_in_labels else None
+
+    def term_lipschitz_l1(self, b: float, m: int, label: float) -> float:
+        """The largest l1 norm of a (sub)gradient of one term, for losses with :attr:`labels_per_term`.
+
+        Parameters
+        ----------
+        b : float
+            Scores are in [-b, b].
+        m : int
+            Number of documents of the longest query.
+        label : float
+            The largest label.
+
+        Returns
+        -------
+        float
+            An upper bound for queries of at most ``m`` documents.
+
+        Raises
+        ------
+        RankwiseError
+            If the loss does not declare the constant.
+        """
+        raise RankwiseError(f"{self.name} does not declare term_lipschitz_l1")
 
     def smoothness(self, m: int) -> float:
         """H1, the largest change of the gradient in the l1 norm per unit of the largest change of a score.

@@ -110,6 +110,10 @@ class PropensityHinge(Loss):
         """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return np.inf if m > 1 else 0.0
 
+    def term_lipschitz_l1(self, b: float, m: int, label: float) -> float:
+        """2 (m - 1) label: label_d times at most m - 1 hinges, each of which moves two scores by 1."""
+        return 2.0 * (m - 1) * label if m > 1 else 0.0
+
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         return 0.0, m * (m - 1) * labels[1] * (1 + 2 * b)
@@ -152,6 +156,10 @@ class GivenSoftmax(Loss):
     def lipschitz_l1(self, m: int) -> float:
         """G1 of queries of at most ``m`` documents; see :meth:`Loss.lipschitz_l1` and Notes."""
         return np.inf if m > 1 else 0.0
+
+    def term_lipschitz_l1(self, b: float, m: int, label: float) -> float:
+        """2 label: the term of document d has the gradient label_d (P(s) - e_d)."""
+        return 2.0 * label if m > 1 else 0.0
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""

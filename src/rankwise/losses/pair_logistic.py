@@ -4,6 +4,7 @@
 those for second derivatives are here.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -148,6 +149,15 @@ class PairLogistic(Loss):
         if m < 2:
             return 0.0
         return 2.0 if self.per_pair else 2.0 * (m * m // 4)
+
+    @property
+    def labels_per_term(self) -> Literal[1, 2] | None:
+        """2 for the sum; the mean divides by a number of pairs that depends on all labels."""
+        return None if self.per_pair else 2
+
+    def term_lipschitz_l1(self, b: float, m: int, label: float) -> float:
+        """2 sigmoid(2 b), below 2: a pair moves two scores by p_ij."""
+        return 2.0 / (1.0 + math.exp(-2.0 * b)) if m > 1 else 0.0
 
     def smoothness(self, m: int) -> float:
         """H1 of queries of at most ``m`` documents; proved in the Notes."""

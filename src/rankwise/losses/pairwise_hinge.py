@@ -221,6 +221,17 @@ class PairHinge(Loss):
             return np.inf if m > 1 else 0.0
         return 2.0 if self.per_pair else 2.0 * (m * m // 4)
 
+    @property
+    def labels_per_term(self) -> Literal[1, 2] | None:
+        """2 for the sum; the mean divides by a number of pairs that depends on all labels."""
+        return None if self.per_pair else 2
+
+    def term_lipschitz_l1(self, b: float, m: int, label: float) -> float:
+        """2 for a hinge, which moves two scores by 1, and 4 (1 + 2 b) for its square."""
+        if m < 2:
+            return 0.0
+        return 4.0 * (1 + 2 * b) if self.squared else 2.0
+
     def smoothness(self, m: int) -> float:
         """H1, finite for the squared hinge: a pair's Hessian has norm 8 from the largest to the sum of changes."""
         if not self.squared:

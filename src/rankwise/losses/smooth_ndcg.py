@@ -9,7 +9,7 @@ proves the Lipschitz constant that all three use.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -99,6 +99,12 @@ def smooth_precision_formula(score, label, value, grad, table, params):
     if _all_equal(value):
         return 0.0
     return max(_smoothed(score, value, table[: min(len(table), len(score))], params[0], grad), 0.0)
+
+
+@kernel
+def estimated_precision(score, label, value, grad, table, params):
+    """The same as an affine function of ``value``, for estimates of relevance."""
+    return _smoothed(score, value, table[: min(len(table), len(score))], params[0], grad)
 
 
 @kernel
@@ -335,6 +341,7 @@ class SmoothPrecision(SmoothMeasure):
     name = "SmoothPrecision"
     offered_for = (P,)
     kernel = smooth_precision_formula
+    estimate_kernel = estimated_precision
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -351,6 +358,11 @@ class SmoothPrecision(SmoothMeasure):
     def smooths(self) -> Measure | None:
         """Precision at k."""
         return P(rel=ANY_RELEVANCE if self.rel is None else self.rel, cutoff=self.k)
+
+    @property
+    def labels_per_term(self) -> Literal[1, 2] | None:
+        """1: A is a sum over the relevant documents."""
+        return 1
 
     def row_values(self, labels: Vector) -> Vector:
         """1 for relevant documents, 0 for others."""

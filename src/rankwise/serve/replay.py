@@ -23,6 +23,7 @@ from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._record import KIND, read_ranker, save_ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
+from rankwise.rankers.online.shown_list import ShownList
 from rankwise.serve.experiments import SPLIT_UNIT, Experiment, resume_mean
 from rankwise.serve.statefile import (
     Event,
@@ -106,12 +107,30 @@ class Served:
         """Whether the ranker is one that learns from single lists."""
         return isinstance(self.ranker, OnlineLearner)
 
-    def learn(self, lists: Sequence[tuple[Matrix, Matrix]]) -> None:
+    @property
+    def feedback_depth(self) -> int | None:
+        """How many of the documents shown first the ranker learns the labels of; None if it learns all labels."""
+        return getattr(self.ranker, "feedback_depth", None)
+
+    def lessons(self, lists: Iterable[Closed]) -> Iterator[Any]:
+        """The lists with their labels; with a feedback depth those that the ranker showed, with the first labels."""
+        for one in lists:
+            if self.feedback_depth is None:
+                yield one.X, one.y
+                continue
+            try:
+                record = one.teams if one.model == self.name and one.experiment is None else None
+                shown = ShownList.of_record(one.X, one.place, record)
+                yield shown.labeled(one.y[shown.seen])
+            except RankwiseError as error:
+                self.refused, self.reason = self.refused + 1, str(error)
+
+    def learn(self, lists: Sequence[Any]) -> None:
         """Learn from lists in their order; one that cannot be learned from is left out and counted."""
         for part in _in_blocks(lists):
             self._learn_block(part)
 
-    def _learn_block(self, lists: Sequence[tuple[Matrix, Matrix]]) -> None:
+    def _learn_block(self, lists: Sequence[Any]) -> None:
         """Learn from lists that ``partial_fit`` takes as one block, of which it learns all or none."""
         if not isinstance(self.ranker, OnlineLearner):
             return
@@ -126,11 +145,11 @@ class Served:
                 self._learn_block([one])
 
 
-def _in_blocks(lists: Sequence[tuple[Matrix, Matrix]]) -> Iterator[Sequence[tuple[Matrix, Matrix]]]:
+def _in_blocks(lists: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """The lists in parts that ``partial_fit`` does not divide further."""
     first, documents = 0, 0
-    for number, (X, _) in enumerate(lists):
-        documents += len(X)
+    for number, one in enumerate(lists):
+        documents += len(one.X if isinstance(one, ShownList) else one[0])
         if documents >= GATHERED or number == len(lists) - 1:
             yield lists[first : number + 1]
             first, documents = number + 1, 0
@@ -207,7 +226,7 @@ class Replay:
         judged = [one for one in lists if one.judged]
         for name, served in self.models.items():
             if served.learns and not served.frozen:
-                served.learn([(one.X, one.y) for one in judged if self._concerns(one, name)])
+                served.learn(list(served.lessons(one for one in judged if self._concerns(one, name))))
         self._account(lists)
         for served in self.models.values():
             last = [one for one in judged if self._concerns(one, served.name)]
@@ -225,6 +244,8 @@ class Replay:
     def _account(self, lists: Sequence[Closed]) -> None:
         """The measure of what was shown, and the outcome of experiments."""
         for name, served in self.models.items():
+            if served.feedback_depth is not None:  # the measure needs labels that are not seen
+                continue
             own = [one for one in lists if one.judged and one.model == name and self._kind(one) != "interleave"]
             values = values_of(served.ranker, [(one.place, one.y) for one in own])
             served.running.update(values)

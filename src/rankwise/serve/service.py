@@ -316,6 +316,9 @@ class Service:
             else:
                 order, team = interleave(order, theirs, experiment.seed(ranking))
                 teams = team.tobytes()
+        if experiment is None and getattr(used.ranker, "feedback_depth", None) is not None:
+            drawn = used.ranker.show(X, name=ranking, scores=scores)
+            order, teams = drawn.order, drawn.record()
         adds = self._explain(used, X, ids) if request.explain else None
         listed, values = order.tolist(), scores.tolist()
         items = [RankedItem(ids[row], values[row]) for row in listed]

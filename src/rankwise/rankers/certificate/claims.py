@@ -550,6 +550,7 @@ def _average(ledger: Ledger, queries: Queries) -> Bound | None:
     """
     config, n = ledger.config, ledger.rounds
     steady = config.update == "always" and config.step == "constant" and config.projection == "none"
+    steady = steady and config.feedback_depth is None  # estimated gradients may be far longer than G
     if not (steady and config.averaging == "uniform" and config.scale == "none" and config.loss.convex and n):
         return None
     G = config.loss.lipschitz_l1(int(queries.sizes.max(initial=2)))

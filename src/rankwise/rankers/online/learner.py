@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import astuple, dataclass, fields, replace
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -161,26 +162,34 @@ class OnlineLearner(Ranker):
         self._check_parameters()
         if hasattr(X, "as_training_queries"):  # a click log, which rounds on mistakes refuse by name
             X = X.as_training_queries(self)
-        for block in self._blocks(X, y, group, qid):
-            with fit_scope(self):
-                inputs.check_document_weights(self, block)
-                begins = not hasattr(self, "ledger_")
-                if begins:
-                    begin_record(self, block)
-                    config = self._config(None)
-                    self._warn_if_uneven(config, block)
-                    inputs.warn_of_document_order(self, block)
-                    self._take(*self._begin(config, as_random(self.random_state)), self.record_.seen)
-                queries = inputs.align(self, block)
-                config, first = self.ledger_.config, self.ledger_.tally.length
-                state, ledger = self.state_, self.ledger_
-                seen = self.record_.seen  # a run of an older version has no fingerprints
-                for part in _chunks(queries, np.arange(len(queries))):
-                    state, played = self._run(config, state, queries, part, seen is not None)
-                    ledger, seen = _recorded(ledger, seen, state, played, queries, first)
-                self._take(state, ledger, seen)
-                self.record_ = self.record_.with_result(self, continued=not begins)
+        for block, known in self._known_blocks(X, y, group, qid):
+            self._learn_block(block, **known)
         return self
+
+    def _known_blocks(self, X: Any, y: Any, group: Any, qid: Any) -> Iterator[tuple[Queries, dict[str, Any]]]:
+        """Blocks of queries, each with what else the runner has to know about it."""
+        return ((block, {}) for block in self._blocks(X, y, group, qid))
+
+    def _learn_block(self, block: Queries, **known: Any) -> None:
+        """Run the rounds of a block; ``known`` is passed on to the runner."""
+        with fit_scope(self):
+            inputs.check_document_weights(self, block)
+            begins = not hasattr(self, "ledger_")
+            if begins:
+                begin_record(self, block)
+                config = self._config(None)
+                self._warn_if_uneven(config, block)
+                inputs.warn_of_document_order(self, block)
+                self._take(*self._begin(config, as_random(self.random_state)), self.record_.seen)
+            queries = inputs.align(self, block)
+            config, first = self.ledger_.config, self.ledger_.tally.length
+            state, ledger = self.state_, self.ledger_
+            seen = self.record_.seen  # a run of an older version has no fingerprints
+            for part in _chunks(queries, np.arange(len(queries))):
+                state, played = self._run(config, state, queries, part, seen is not None, **known)
+                ledger, seen = _recorded(ledger, seen, state, played, queries, first)
+            self._take(state, ledger, seen)
+            self.record_ = self.record_.with_result(self, continued=not begins)
 
     def _continue(self, state: Any, played: RoundLog, queries: Queries) -> None:
         """Take over rounds that were run from the present state."""
@@ -191,10 +200,11 @@ class OnlineLearner(Ranker):
             self.record_ = self.record_.with_result(self, continued=True)
 
     def _run(
-        self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool
+        self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool, **known: Any
     ) -> tuple[Any, Any]:
         block, here = queries.load(order)
-        state, played = run_rounds(config, state, block, here, self.n_jobs, read=read, runner=self._runner)
+        runner = partial(self._runner, **known)
+        state, played = run_rounds(config, state, block, here, self.n_jobs, read=read, runner=runner)
         return state, replace(played, order=order)
 
     def _take(self, state: Any, ledger: Ledger, seen: Seen | None) -> None:
@@ -212,11 +222,11 @@ class OnlineLearner(Ranker):
         if isinstance(X, Parts):  # in their order
             yield from (inputs.judged_queries(self, block, y, group, qid, "partial_fit") for block in X.blocks())
         elif isinstance(X, Query):
-            yield _gather([_one_list(X)], self.missing)
+            yield gather([one_list(X)], self.missing)
         elif isinstance(X, Queries) or isinstance(y, Labels) or group is not None or qid is not None:
             yield inputs.judged_queries(self, X, y, group, qid, "partial_fit")
         elif y is not None:
-            yield _gather([_one_list((X, y))], self.missing)
+            yield gather([one_list((X, y))], self.missing)
         elif isinstance(X, Iterable) and not isinstance(X, np.ndarray):
             yield from self._stream(X)
         else:
@@ -227,9 +237,9 @@ class OnlineLearner(Ranker):
         waiting: list[Any] = []
         documents = 0
         for item in lists:
-            one = None if isinstance(item, Queries) else _one_list(item)
+            one = None if isinstance(item, Queries) else one_list(item)
             if waiting and (one is None or one[3] != waiting[0][3]):  # other feature names begin a new block
-                yield _gather(waiting, self.missing)
+                yield gather(waiting, self.missing)
                 waiting, documents = [], 0
             if one is None:
                 item.labels()
@@ -238,10 +248,10 @@ class OnlineLearner(Ranker):
             waiting.append(one)
             documents += len(one[0])
             if documents >= GATHERED:
-                yield _gather(waiting, self.missing)
+                yield gather(waiting, self.missing)
                 waiting, documents = [], 0
         if waiting:
-            yield _gather(waiting, self.missing)
+            yield gather(waiting, self.missing)
 
     def _warn_if_uneven(self, config: OnlineConfig, queries: Queries) -> None:
         """Warn if features are on different scales and nothing scales them."""
@@ -323,7 +333,7 @@ def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.i
     return (np.ascontiguousarray(order[first:last]) for first, last in parallel.query_chunks(start, _PRESENTED))
 
 
-def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
+def one_list(item: Any) -> tuple[Any, Any, float, Any]:
     """(X, y, weight, names) of a query or of a pair of arrays."""
     if isinstance(item, Query):
         if item.y is None:
@@ -337,7 +347,7 @@ def _one_list(item: Any) -> tuple[Any, Any, float, Any]:
     raise DataError(f"a stream must hold queries or pairs (X, y), got {type(item).__name__}")
 
 
-def _gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -> Queries:
+def gather(lists: list[tuple[Any, Any, float, Any]], missing: checks.Missing) -> Queries:
     """Single queries as `Queries`."""
     widths = {one[0].shape[1] for one in lists}
     if len(widths) > 1:

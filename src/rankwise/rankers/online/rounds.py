@@ -84,8 +84,9 @@ class OnlineRounds:
         """Go on from the state of the model."""
         model = self._model
         self._began = getattr(model, "state_", None)
-        # the first list tells the width; raw tables are built
-        if self._began is None or model.record_.builder is not None:
+        # the first list tells the width; raw tables are built; random rankings have a loop of their own
+        depth = None if self._began is None else model.ledger_.config.feedback_depth
+        if self._began is None or model.record_.builder is not None or depth is not None:
             self._one = None
             return
         # a run of an older version has no fingerprints

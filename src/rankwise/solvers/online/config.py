@@ -73,6 +73,8 @@ class OnlineConfig:
     max_norm: float = math.inf
     averaging: Averaging = "none"
     scale: Scaling = "none"
+    feedback_depth: int | None = None
+    explore: float = 0.0
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
@@ -86,6 +88,30 @@ class OnlineConfig:
             raise RankwiseError(
                 f"a projection needs a radius above 0, got projection={self.projection!r} and radius {self.max_norm!r}"
             )
+        if self.feedback_depth is not None:
+            self._check_feedback(self.feedback_depth)
+
+    def _check_feedback(self, depth: int) -> None:
+        """Refuse what cannot be learned from the labels of the first documents alone."""
+        needed = self.loss.labels_per_term
+        if needed is None:
+            raise RankwiseError(
+                "feedback_depth requires a loss that is a sum of terms with few labels each, such as GivenSoftmax() or "
+                f"PairHinge(per_pair=False): {self.loss!r} depends on all labels of a query together, so the labels of "
+                "some documents give no unbiased estimate of its gradient"
+            )
+        if needed > depth:
+            raise RankwiseError(
+                f"feedback_depth must be at least {needed} for {self.loss!r}, whose terms depend on {needed} labels "
+                f"each, got {depth}"
+            )
+        if self.update != "always":
+            raise RankwiseError(
+                "update must be 'always' with feedback_depth, because the first labels do not tell a mistake, "
+                f"got {self.update!r}"
+            )
+        if not 0 < self.explore <= 1:
+            raise RankwiseError(f"explore must be a probability above 0 with feedback_depth, got {self.explore!r}")
 
     def as_numbers(self) -> Vector:
         """The configuration as the compiled loop reads it; see :mod:`rankwise.solvers.online.loop`."""
@@ -147,7 +173,12 @@ class State:
 
     def copy(self) -> "State":
         """A copy that the compiled loop may write into."""
-        return State(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
+        return type(self)(*(getattr(self, name).copy() for name in self.__dataclass_fields__))
+
+    @property
+    def feedback(self) -> "FeedbackTotals | None":
+        """What a run with a feedback depth has counted; None for other runs."""
+        return None
 
     def coef(self, averaging: Averaging) -> Vector:
         """The weights to predict with, on the raw features.
@@ -170,6 +201,31 @@ class State:
             first = max(1, (1 << (t.bit_length() - 1)) // 2)
             w = (self.sums[0] + self.sums[1]) / (t - first + 1)
         return np.asarray(w * self.scale)
+
+
+@dataclass(frozen=True)
+class FeedbackTotals:
+    """What a run has counted that learns from the labels of the first documents shown alone.
+
+    Attributes
+    ----------
+    estimated_loss : float
+        Sum of the unbiased estimates of the surrogate losses of the weights of each round.
+    explored : int
+        Rounds whose first documents were not those with the highest scores.
+    unmeasured : int
+        Rounds in which some labels were not given; neither their measure nor their mistakes are known.
+    largest_label : float
+        The largest label that was given.
+    longest : int
+        Documents of the longest query.
+    """
+
+    estimated_loss: float = 0.0
+    explored: int = 0
+    unmeasured: int = 0
+    largest_label: float = 0.0
+    longest: int = 0
 
 
 @dataclass(frozen=True)

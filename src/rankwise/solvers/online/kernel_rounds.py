@@ -128,6 +128,10 @@ class BudgetState:
         """The largest norm in the space of the kernel of a document of a query that was learned from."""
         return float(self.sizes[LARGEST])
 
+    @property
+    def feedback(self) -> None:
+        """None: such runs see all labels."""
+
     def copy(self) -> "BudgetState":
         """A copy that the compiled loop may write into."""
         return BudgetState(*(getattr(self, name).copy() for name in self.__dataclass_fields__))

@@ -22,11 +22,12 @@ from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, all_met
 from rankwise.guarantees.bounds import online as bounds_of
+from rankwise.guarantees.bounds import top_k
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses.compute import LossOverLists
 from rankwise.queries.fingerprints import TrainingRecord, fingerprints
 from rankwise.queries.queries import Queries
-from rankwise.solvers.online.config import Curve, OnlineConfig, RoundLog, State, Tally
+from rankwise.solvers.online.config import Curve, FeedbackTotals, OnlineConfig, RoundLog, State, Tally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,10 +77,14 @@ class Ledger:
         fitted is fitted on the documents of the queries with a mistake, whose span holds the best comparator.
     removed : int
         Documents that a run with a budget has removed.
+    feedback : FeedbackTotals or None
+        What a run with a feedback depth has counted; None for other runs.
 
     Notes
     -----
-    Weighted queries count by their weights in ``loss`` and ``mean``.
+    Weighted queries count by their weights in ``loss`` and ``mean``. In a run with a feedback depth the rankings are
+    those that were shown, the random ones among them. Mistakes, ``loss`` and ``mean`` are then known of the rounds all
+    of whose labels were given, which the learner does not see; the surrogate loss is estimated.
     """
 
     config: OnlineConfig
@@ -97,6 +102,7 @@ class Ledger:
     record: TrainingRecord | None = field(default_factory=TrainingRecord)
     space: Any = None
     removed: int = 0
+    feedback: FeedbackTotals | None = None
 
     @property
     def mean(self) -> float:
@@ -145,6 +151,7 @@ class Ledger:
             measured=float(measured[-1]),
             radius=state.radius,
             removed=state.removed,
+            feedback=state.feedback,
             lightest=min(self.lightest, float(query_weight.min())),
             heaviest=max(self.heaviest, float(query_weight.max())),
             weights=self.weights | played.weights,
@@ -350,6 +357,71 @@ class Ledger:
                 "learned from, all of them, in their order and with their weights"
             )
 
+    def regret_bounds(self, largest_label: float | None = None) -> list[Bound]:
+        """Bounds on the expected regret of a run with a feedback depth, against any weights in its ball.
+
+        Parameters
+        ----------
+        largest_label : float, default=None
+            A number that no label exceeds, seen or not; None takes the largest label that was given, which is known to
+            be the largest only if all labels were given.
+
+        Returns
+        -------
+        list of Bound
+            For the surrogate loss of the weights of each round, and the same where rounds that draw documents at random
+            are charged the largest loss. Where the preconditions are not met the bounds do not apply, and say so.
+
+        Raises
+        ------
+        RankwiseError
+            If all labels are seen, the loss is not convex, weights are not kept in an l2 ball, features were scaled in
+            the run, queries have weights, or the loss declares no constants.
+        """
+        config, run, depth = self.config, self.feedback, self.config.feedback_depth
+        terms = config.loss.labels_per_term
+        if run is None or depth is None or terms is None or not run.longest:
+            raise RankwiseError("a regret bound is for runs with feedback_depth that have seen a query")
+        if not config.loss.convex:
+            raise RankwiseError(f"the regret bound is proved for convex losses, and {config.loss!r} is not one")
+        if config.projection != "l2" or config.scale != "none":
+            raise RankwiseError(
+                "the regret bound is proved for weights in an l2 ball and features as they are: pass projection='l2', "
+                f"max_norm= and scale='none', got projection={config.projection!r}, scale={config.scale!r}"
+            )
+        self._refuse_weights("the expected regret")
+        label = run.largest_label if largest_label is None else float(largest_label)
+        reach = config.max_norm * self.radius
+        settings: dict[str, Any] = {
+            "W": config.max_norm,
+            "radius": self.radius,
+            "G": config.loss.term_lipschitz_l1(reach, run.longest, label),
+            "m": run.longest,
+            "k": depth,
+            "labels_per_term": terms,
+            "explore": config.explore,
+            "eta": config.eta,
+            "n": self.rounds,
+            "decreasing": config.step == "sqrt",
+        }
+        cost = config.loss.range(reach, run.longest, (0.0, label))[1]
+        # the largest label that was seen may not be the largest of those that were not
+        sure = None if run.unmeasured else True
+        known = {
+            top_k.CONVEX.sentence: True,
+            top_k.BALL.sentence: True,
+            top_k.LABELS.sentence: False if label < run.largest_label else sure,
+        }
+        found = [top_k.top_k_regret(**settings), *([top_k.top_k_regret(cost=cost, **settings)] if cost > 0 else [])]
+        return [
+            replace(
+                bound,
+                preconditions=tuple(replace(one, met=known.get(one.sentence)) for one in bound.preconditions),
+                ceiling=self.rounds * cost if cost > 0 else math.inf,  # a loss is at least 0
+            )
+            for bound in found
+        ]
+
     def _refuse_weights(self, what: str) -> None:
         """Refuse weighted queries."""
         if self.rounds and not self.lightest == self.heaviest == 1:
@@ -361,6 +433,11 @@ class Ledger:
     def _risk(self, delta: float, anytime: bool) -> Bound:
         """The mean risk of the iterates, by the online-to-batch bound."""
         self._refuse_weights("the risk of online weights")
+        if self.feedback is not None:
+            raise RankwiseError(
+                "the risk of online weights follows from rankings by these weights, and some rankings of this run are "
+                "random: regret_bounds() is about it"
+            )
         if self.tally.length != self.rounds:
             raise RankwiseError(
                 "the risk of online weights follows from one pass over the queries: this run showed "
@@ -397,6 +474,8 @@ class Ledger:
             ),
             ("largest radius", self.radius, "of a query that was learned from"),
         ]
+        if self.feedback is not None:
+            lines = self._feedback_lines(lines, self.feedback)
         if facts.V:
             lines += [
                 ("largest sum of weights", facts.V, "V, over queries with a mistake"),
@@ -410,6 +489,24 @@ class Ledger:
             lines.append((f"{bound.bounds} at most", number, f"{bound.name}: {bound.statement}{doubt}"))
         what, value, note = zip(*lines, strict=True)
         return Table({"what": list(what), "value": [float(number) for number in value], "note": list(note)})
+
+    def _feedback_lines(self, lines: list[tuple[str, float, str]], run: FeedbackTotals) -> list[tuple[str, float, str]]:
+        """The lines of a run with a feedback depth: what is known, what is known of some rounds, what is estimated."""
+        measured = self.rounds - run.unmeasured
+        rounds, mistakes, mean, loss, radius = lines
+        about = f"known of the {measured:,} rounds with all labels, which the learner does not see"
+        if not measured:
+            about, blank = "not known: some labels of every round were not given", math.nan
+            mistakes, loss = (mistakes[0], blank, ""), (loss[0], blank, "")
+        return [
+            rounds,
+            ("rounds that explored", run.explored, "known: their first documents were drawn at random"),
+            (mistakes[0], mistakes[1], about),
+            (mean[0], mean[1], about),
+            (loss[0], loss[1], about),
+            ("surrogate loss of the weights", run.estimated_loss, "an unbiased ESTIMATE, from the labels seen"),
+            radius,
+        ]
 
     def _repr_html_(self) -> str:
         """The HTML that notebooks show."""

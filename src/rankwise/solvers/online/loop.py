@@ -123,7 +123,7 @@ def is_mistake(score, grade, cut, top, size, clear):
 
 
 @kernel
-def _set_scale(X, own, config, moments, counts, sizes, scale, buffer):
+def set_scale(X, own, config, moments, counts, sizes, scale, buffer):
     """Update the running scale of the features from the features of this query, not from its labels."""
     if config[SCALE] == BY_RADIUS:
         for j in range(len(scale)):
@@ -140,7 +140,7 @@ def _set_scale(X, own, config, moments, counts, sizes, scale, buffer):
 
 
 @kernel(inline="always")
-def _onto_l2_ball(w, radius):
+def onto_l2_ball(w, radius):
     """Project the weights onto the l2 ball, in place."""
     norm = math.sqrt(dot(w, w))
     if norm > radius:
@@ -150,7 +150,7 @@ def _onto_l2_ball(w, radius):
 
 
 @kernel(inline="always")
-def _add_to_averages(w, t, sums, kind):
+def add_to_averages(w, t, sums, kind):
     """Sums of the weights that rounds began with: of all of them, or of the two latest stretches [p/2, p) and [p, t].
 
     p is the largest power of two up to the number of the round: their union holds at least the last half and at most
@@ -244,7 +244,7 @@ def _play_rounds(kernel, inputs, state, outputs, moments, l1_radius):
         low, size = start[order[r]], start[order[r] + 1] - start[order[r]]
         counts[ROUNDS] += 1
         t = counts[ROUNDS]
-        _add_to_averages(w, t, sums, config[AVERAGE])
+        add_to_averages(w, t, sums, config[AVERAGE])
         s, g = scores[end : end + size], gradient[:size]
         y, v, c = label[end : end + size], value[end : end + size], grade[end : end + size]
         own = places[:size] if len(rows) == 0 else rows[low : low + size]
@@ -252,7 +252,7 @@ def _play_rounds(kernel, inputs, state, outputs, moments, l1_radius):
             for p in range(size):
                 places[p] = low + p
         if moments is not None and size > 0:
-            _set_scale(X, own, config, moments, counts, sizes, scale, center)
+            set_scale(X, own, config, moments, counts, sizes, scale, center)
         for j in range(features):
             effective[j] = w[j] * scale[j]
         far = 0.0
@@ -284,7 +284,7 @@ def _play_rounds(kernel, inputs, state, outputs, moments, l1_radius):
         for j in range(features):
             w[j] -= eta * query_weight * scale[j] * step[j]
         if config[BALL] == L2:
-            _onto_l2_ball(w, config[BALL_RADIUS])
+            onto_l2_ball(w, config[BALL_RADIUS])
         if l1_radius is not None:
             onto_l1_ball(w, l1_radius)
     return len(order)
