@@ -1,8 +1,8 @@
 """Losses inside one compiled loop: against the sort of the labels that they need, and how they grow with the list.
 
-GradedPairs has two forms; the second derivatives that boosters take are timed on lists for which each of them is chosen,
-against every pair. "2 x" for SLAM and the worst pair: at most twice the time of the project's own stable sort of the labels. Slopes are
-those of log time against log list length, from 1,000 to 100,000 documents.
+GradedPairs chooses one of two forms; its second derivatives, which boosters take, are timed against those of
+every pair. "2 x" for SLAM and the worst pair: at most twice the time of the project's own stable sort of the labels.
+Slopes are those of log time against log list length, from 1,000 to 100,000 documents.
 """
 
 import time

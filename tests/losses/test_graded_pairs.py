@@ -175,7 +175,9 @@ def test_a_batch_ranker_finds_the_optimum_of_a_generic_solver(documents):
 
 
 @pytest.mark.parametrize(
-    "ranker", [rw.OnlineRanker(LOSS, scale="standard"), rw.BoostedRanker(loss=LOSS, trees=20, seeds=1, folds=2, patience=None)], ids=repr
+    "ranker",
+    [rw.OnlineRanker(LOSS, scale="standard"), rw.BoostedRanker(loss=LOSS, trees=20, seeds=1, folds=2, patience=None)],
+    ids=repr,
 )
 def test_boosters_and_online_rankers_learn_with_it(ranker):
     queries = rw.make_lists(60, documents=120, features=4, random_state=1)

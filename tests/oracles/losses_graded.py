@@ -25,7 +25,11 @@ def graded_pairs_at_once(s: np.ndarray, labels: np.ndarray, w: np.ndarray) -> tu
     weight = w[:, None] * w[None, :] * np.maximum(lead, 0.0) / m
     p = expit(x)
     bend = weight * p * (1 - p)
-    return float((weight * np.logaddexp(0, x)).sum()), (weight * p).sum(0) - (weight * p).sum(1), bend.sum(0) + bend.sum(1)
+    return (
+        float((weight * np.logaddexp(0, x)).sum()),
+        (weight * p).sum(0) - (weight * p).sum(1),
+        bend.sum(0) + bend.sum(1),
+    )
 
 
 DEFINITIONS = {"GradedPairs": graded_pairs}
