@@ -37,30 +37,32 @@ def curves_of_normal_scores(
     RankwiseError
         If two knots of a feature are so close that the slope between them does not fit into float64.
     """
+    lines = broken_lines(scaler, weight, names)
+    pieces = tuple(tuple(own) if len(own) > 1 and worth else () for own, worth in zip(lines, weight, strict=True))
+    return CurveSum(names, constant, missing, pieces)
+
+
+def broken_lines(scaler: Scaler, weight: Vector, names: tuple[str, ...]) -> list[list[Piece]]:
+    """The curve of every feature: its weight times its normal score."""
     start, knots, scores = scaler.knot_start_, scaler.knots_, scaler.scores_
     if start is None or knots is None or scores is None:
-        raise ValueError("the scaler must be one of normal scores")
-    pieces = []
-    for place, own in enumerate(weight.tolist()):
-        inside = slice(start[place], start[place + 1])
-        pieces.append(_broken_line(knots[inside], own * scores[inside], names[place]) if own else ())
-    return CurveSum(names, constant, missing, tuple(pieces))
+        raise RankwiseError(f"{scaler!r} is no map that a file holds: use scikit-learn's StandardScaler or MinMaxScaler")
+    inside = [slice(first, last) for first, last in zip(start[:-1], start[1:], strict=True)]
+    parts = zip(inside, weight.tolist(), names, strict=True)
+    return [_broken_line(knots[own], worth * scores[own], name) for own, worth, name in parts]
 
 
-def _broken_line(knot: Vector, height: Vector, name: str) -> tuple[Piece, ...]:
-    """Lines between knots, constant before and after; nothing for a feature that did not vary."""
-    if len(knot) == 1:
-        return ()
-    # halves, whose differences fit into float64
-    slope = 0.5 * np.diff(height) / (0.5 * knot[1:] - 0.5 * knot[:-1])
+def _broken_line(knot: Vector, height: Vector, name: str) -> list[Piece]:
+    """Lines between knots, constant before and after."""
+    with np.errstate(divide="ignore", over="ignore"):
+        slope = 0.5 * np.diff(height) / (0.5 * knot[1:] - 0.5 * knot[:-1])  # halves, whose differences fit into float64
     if not np.isfinite(slope).all():
         raise RankwiseError(
             f"the normal score of {name!r:.60} rises between {knot[0]:g} and {knot[-1]:g} by a slope that does not fit "
             "into float64: multiply the feature by a large number before the Scaler"
         )
     lines = zip(knot[:-1].tolist(), slope.tolist(), height[:-1].tolist(), strict=True)
-    return (
-        Piece(-np.inf, False, 0.0, (0.0, float(height[0]))),
-        *(Piece(left, False, left, (steep, value)) for left, steep, value in lines),
-        Piece(float(knot[-1]), False, 0.0, (0.0, float(height[-1]))),
-    )
+    before = Piece(-np.inf, False, 0.0, (0.0, float(height[0])))
+    after = Piece(float(knot[-1]), False, 0.0, (0.0, float(height[-1])))
+    inside = [Piece(left, False, left, (steep, value)) for left, steep, value in lines]
+    return [before, *inside, after] if inside else [before]

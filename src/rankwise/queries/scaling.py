@@ -6,7 +6,7 @@ few features at a time.
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._kernels import parallel
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
-from rankwise.queries.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
+from rankwise.queries.checks import Floats, as_features, as_floats, as_names, blocks_of_rows, is_whole
 from rankwise.queries.chunks import How, center_and_scale, shaped
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.source import EachChunk, QuerySource, as_source, block_of
@@ -110,8 +110,8 @@ class Scaler(ShownAsFacts):
 
         Parameters
         ----------
-        queries : Queries or Parts
-            The training set, not scaled yet.
+        queries : Queries, Parts or ndarray
+            The training set, not scaled yet; or the features of its documents, for ``per="set"``.
         y : ignored
             For scikit-learn's pipelines.
 
@@ -121,7 +121,7 @@ class Scaler(ShownAsFacts):
             The fitted scaler.
         """
         self._check_params()
-        data = as_source(queries, "Scaler.fit")
+        data = as_source(self._as_queries(queries), "Scaler.fit")
         data.refuse_missing("a Scaler")
         _refuse_scaled(data)
         if self.per == "set" and not data.n_documents:
@@ -139,24 +139,33 @@ class Scaler(ShownAsFacts):
         self.feature_names_in_ = data.feature_names
         return self
 
-    def transform(self, queries: Queries) -> Queries:
+    @overload
+    def transform(self, queries: Queries) -> Queries: ...
+
+    @overload
+    def transform(self, queries: Floats) -> Floats: ...
+
+    def transform(self, queries: Queries | Floats) -> Queries | Floats:
         """Scale queries.
 
         Parameters
         ----------
-        queries : Queries
-            Queries with the fitted features, in any order if they have names.
+        queries : Queries or ndarray
+            Queries with the fitted features, in any order if they have names; or the features of documents.
 
         Returns
         -------
-        queries : Queries
-            The same queries with scaled features, in the fitted order.
+        queries : Queries or ndarray
+            The same queries with scaled features, in the fitted order; or scaled features.
 
         Raises
         ------
         DataError
             If the features differ from the fitted ones, are scaled already, or leave the range of their type.
         """
+        if isinstance(queries, np.ndarray):
+            scaled: Floats = self.transform(self._as_queries(queries)).X
+            return scaled
         queries = self._aligned(queries)
         if self.knot_start_ is not None and self.knots_ is not None and self.scores_ is not None:
             from rankwise._kernels.interpolate import interpolate_rows
@@ -242,6 +251,17 @@ class Scaler(ShownAsFacts):
         if (self.how, self.per) == ("normal", "query"):
             raise RankwiseError("per must be 'set' for how='normal', whose scores are learned over all documents")
 
+    _validate_params = _check_params  # as classes that :mod:`rankwise.features.codec` restores have it
+
+    def _as_queries(self, given: Any) -> Any:
+        """The rows of an array as one query; anything else as it is."""
+        if not isinstance(given, np.ndarray):
+            return given
+        if self.per == "query":
+            raise RankwiseError("an array has no queries: pass Queries, or per='set'")
+        X = as_features(given)
+        return Queries._trusted(X, None, np.array([0, len(X)]))
+
     @property
     def _linear_how(self) -> How:
         """The transformation that center and scale follow, where it is not "normal"."""
@@ -279,6 +299,10 @@ class Scaler(ShownAsFacts):
             )
 
     # ------------------------------------------------------------------------------------------- as a value
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return ["how", "per"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, for scikit-learn.
