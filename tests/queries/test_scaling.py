@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from rankwise import Queries, RidgeCommittee, Scaler, SLAMPerceptron, load, make_lists
+from rankwise import MappedRanker, Queries, RidgeCommittee, Scaler, SLAMPerceptron, load, make_lists
 from rankwise._kernels import parallel
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks, chunks, scaling
@@ -319,7 +319,9 @@ def test_values_between_two_knots_are_on_a_line():
         norm.ppf(0.75) * np.array([-1, -1, -0.5, 0, 0.5, 1, 1])
     )
     widest = np.finfo(np.float64).max
-    np.testing.assert_allclose(normal_scores([-widest, widest], [-widest / 2, 0.0]), norm.ppf(0.75) * np.array([-0.5, 0]))
+    np.testing.assert_allclose(
+        normal_scores([-widest, widest], [-widest / 2, 0.0]), norm.ppf(0.75) * np.array([-0.5, 0])
+    )
 
 
 @pytest.mark.parametrize(
@@ -408,6 +410,31 @@ def test_a_ranker_on_normal_scores_learns_saves_and_ranks(tmp_path):
     np.testing.assert_array_equal(again.predict(scaler.transform(queries)), model.predict(scaler.transform(queries)))
     held = scaler.transform(make_lists(80, documents=12, features=4, random_state=2))
     assert model.certificate(holdout=held).headline is not None
+
+
+def test_a_ranker_on_the_map_is_one_on_scaled_queries(tmp_path):
+    queries, others = (make_lists(60, documents=12, features=4, random_state=seed) for seed in (1, 2))
+    scaler = Scaler("normal").fit(queries)
+    model = MappedRanker(Scaler("normal"), RidgeCommittee()).fit(queries)
+    own = RidgeCommittee().fit(scaler.transform(queries)).predict(scaler.transform(others))
+    np.testing.assert_allclose(model.predict(others), own, rtol=1e-12, atol=1e-12)
+    model.save(tmp_path / "model.rw")
+    again = load(tmp_path / "model.rw")
+    assert again.transformer_.to_state()[1].keys() == {"knot_start", "knots", "scores"}
+    np.testing.assert_array_equal(again.predict(others), model.predict(others))
+    assert model.certificate(holdout=others).headline is not None
+    with pytest.raises(RankwiseError, match="an array has no queries: pass Queries, or per='set'"):
+        MappedRanker(Scaler(per="query"), RidgeCommittee()).fit(queries)
+
+
+@pytest.mark.parametrize("how", [*HOW, "normal"])
+def test_arrays_are_scaled_as_queries_are(how):
+    X = np.random.default_rng(0).lognormal(size=(40, 3))
+    scaler = Scaler(how).fit(X)
+    assert scaler == Scaler(how).fit(lists(X))
+    np.testing.assert_array_equal(scaler.transform(X), scaler.transform(lists(X)).X)
+    with pytest.raises(DataError, match="fitted on 3 features, got 2"):
+        scaler.transform(X[:, :2])
 
 
 @pytest.mark.parametrize("ranker", [RidgeCommittee(), SLAMPerceptron(epochs=2)], ids=repr)

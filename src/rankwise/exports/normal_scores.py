@@ -1,5 +1,7 @@
 """Linear weights on normal scores of features: a sum of broken lines on raw features."""
 
+import itertools
+
 import numpy as np
 
 from rankwise.errors import RankwiseError
@@ -46,8 +48,10 @@ def broken_lines(scaler: Scaler, weight: Vector, names: tuple[str, ...]) -> list
     """The curve of every feature: its weight times its normal score."""
     start, knots, scores = scaler.knot_start_, scaler.knots_, scaler.scores_
     if start is None or knots is None or scores is None:
-        raise RankwiseError(f"{scaler!r} is no map that a file holds: use scikit-learn's StandardScaler or MinMaxScaler")
-    inside = [slice(first, last) for first, last in zip(start[:-1], start[1:], strict=True)]
+        raise RankwiseError(
+            f"{scaler!r} is no map that a file holds: use scikit-learn's StandardScaler or MinMaxScaler"
+        )
+    inside = [slice(first, last) for first, last in itertools.pairwise(start)]
     parts = zip(inside, weight.tolist(), names, strict=True)
     return [_broken_line(knots[own], worth * scores[own], name) for own, worth, name in parts]
 

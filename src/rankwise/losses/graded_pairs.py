@@ -21,8 +21,8 @@ from rankwise.losses._base import Loss, Vector
 _SHORT = 32
 # Nodes come in multiples of _STEP up to _MOST: their cosines are tables.
 _STEP, _MOST, _FEWEST = 8, 128, 10.0
-# Nodes for each unit of the range of the scores: fewer for second derivatives, which boosters round to 12 bits, than for
-# the values and gradients on which the gaps of solvers rest.
+# Nodes for each unit of the range of the scores: fewer for second derivatives, which boosters round to 12 bits, than
+# for the values and gradients on which the gaps of solvers rest.
 _CURVED, _VALUED = 2.2, 4.4
 # More distinct labels than this are never computed by nodes.
 _LABELS = 64
@@ -100,7 +100,7 @@ def _cosines() -> Vector:
 def _number_of_nodes(spread, per_unit):
     """The number of nodes for scores within ``spread``; 0 where that takes too many."""
     wanted = _FEWEST + per_unit * spread
-    return (int(math.ceil(wanted)) + _STEP - 1) // _STEP * _STEP if wanted <= _MOST else 0
+    return (math.ceil(wanted) + _STEP - 1) // _STEP * _STEP if wanted <= _MOST else 0
 
 
 @kernel
@@ -111,9 +111,9 @@ def _work(size, nodes, kinds):
 
 @kernel
 def _find_grades(label, grade, level):
-    """The distinct labels, ascending, into ``level``, the place of each label there into ``grade``; returns their number.
+    """The distinct labels, ascending, into ``level``, and the place of each label there into ``grade``.
 
-    It is 0 if there are more than ``level`` holds.
+    Returns their number; 0 if there are more than ``level`` holds.
     """
     kinds = 0
     for i in range(len(label)):

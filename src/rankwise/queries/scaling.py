@@ -79,6 +79,8 @@ class Scaler(ShownAsFacts):
     both rise from the one knot to the other. Two steps raise the score by more than d, so that 254 knots are enough for
     d = 2 r / 254, where r is the range of all scores: below .08 for a million documents.
 
+    A ranker learns on scaled queries, or with the scaler as its map: ``MappedRanker(Scaler("normal"), ranker)``.
+
     ``fit`` on :class:`~rankwise.Parts` is exact, too, and has the same bits: features are sorted in groups of some 33
     million values, each of which is one pass.
 
@@ -430,7 +432,7 @@ _LINEAR, _KNOTS = ("center", "scale"), ("knot_start", "knots", "scores")
 # ------------------------------------------------------------------------------------------- normal scores
 
 
-def _columns(block: Queries, first: int, last: int) -> Floats:
+def _columns(block: Queries, first: int, last: int) -> Any:
     """Some features of a chunk, one after the other."""
     return np.ascontiguousarray(block.X[:, first:last].T)
 

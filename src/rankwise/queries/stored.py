@@ -16,7 +16,9 @@ judged                   U8        whether each document was judged, unless all 
 qid                      a number  one per query; texts are in ``qid.bytes`` and ``qid.offset``
 docid.bytes, .offset     U8, I64   one text per document
 feature.bytes, .offset   U8, I64   one name per feature
-scaling.center, .scale   F64       what the scaler learned; ``.knot_start`` (I64), ``.knots`` and ``.scores`` of normal scores
+scaling.center, .scale   F64       what the scaler learned
+scaling.knots, .scores   F64       what one of normal scores learned; feature j begins at
+scaling.knot_start       I64       knot_start[j] in both
 ======================== ========= ==================================================================
 """
 
@@ -148,7 +150,9 @@ def read_scaler(store: Store) -> Scaler | None:
     """The scaler that :func:`append_scaler` put into the file, or None."""
     if store.metadata.get("scaling") is None:
         return None
-    arrays = {name: store.array(f"scaling.{name}", kind) for name, kind in LEARNED.items() if f"scaling.{name}" in store}
+    arrays = {
+        name: store.array(f"scaling.{name}", kind) for name, kind in LEARNED.items() if f"scaling.{name}" in store
+    }
     return Scaler.from_state(store.fact("scaling", dict), arrays)
 
 
