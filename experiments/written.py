@@ -166,6 +166,12 @@ def gain_of_curved_rankers(least: bool) -> float:
     return min(gains) if least else max(gains)
 
 
+def gain_of_normal_scores(name: str, other: str) -> float:
+    """What the committee gains on average over one set with normal scores of 255 knots, against other features."""
+    forms = stored("normal_scores")[name]
+    return float(np.mean(forms["knots"]) - np.mean(forms[other]))
+
+
 NUMBERS: dict[str, Callable[[], str]] = {
     "adarank-seconds": lambda: f"{benchmark('adarank', 'nDCG@10, 50 rounds, 33,000 x 136')['rankwise_seconds']:.1f}",
     "smooth-gradient-seconds": lambda: (
@@ -180,6 +186,10 @@ NUMBERS: dict[str, Callable[[], str]] = {
     "hybrid-intervals-width": lambda: f"{stored('hybrid_results')['intervals']['width']:.2f}",
     "clicks-certified-1000": lambda: f"{100 * stored('clicks')['power']['1000 0.1']['certified']:.0f}",
     "clicks-null-decided": lambda: str(stored("clicks")["null"]["decided"]),
+    "normal-loss": lambda: f"{max(abs(gain_of_normal_scores(name, 'tables')) for name in stored('normal_scores')):.4f}",
+    "normal-gain-ohsumed": lambda: f"{gain_of_normal_scores('ohsumed', 'raw'):.3f}",
+    "normal-gain-mq2008": lambda: f"{gain_of_normal_scores('mq2008', 'raw'):.3f}",
+    "normal-gain-simulated": lambda: f"{gain_of_normal_scores('simulated', 'raw'):.3f}",
 }
 
 

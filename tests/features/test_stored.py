@@ -55,6 +55,8 @@ TRANSFORMERS = [
     (kernel_approximation.PolynomialCountSketch(n_components=16, random_state=0), NUMBERS),
     (kernel_maps.FourierFeatures(n_features=16), NUMBERS),
     (kernel_maps.KernelPCAMap("poly"), NUMBERS),
+    (rw.Scaler("log"), NUMBERS),
+    (rw.Scaler("normal"), NUMBERS),
     (make_pipeline(impute.SimpleImputer(), preprocessing.SplineTransformer(), preprocessing.StandardScaler()), GAPS),
 ]
 

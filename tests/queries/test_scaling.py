@@ -1,5 +1,6 @@
 """Features come to a common scale without leaking from the test set and without overflowing anywhere."""
 
+import math
 import pickle
 from fractions import Fraction
 
@@ -8,14 +9,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from rankwise import Queries, Scaler
+from rankwise import MappedRanker, Queries, RidgeCommittee, Scaler, SLAMPerceptron, load, make_lists
+from rankwise._kernels import parallel
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks, chunks, scaling
 
-HOW = ["standard", "minmax", "log"]
+HOW = ["standard", "minmax", "log"]  # normal scores have a section of their own
 
 
 def lists(X, qid=None, **more):
@@ -271,6 +274,193 @@ def test_weights_that_do_not_fit_are_refused():
         scaler.fold([1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="the weight of feature 1 does not fit"):
         scaler.fold([1.0, 1e10])
+
+
+# ------------------------------------------------------------------------------------------- normal scores
+
+
+def middle_ranks(x):
+    """The normal quantile of (mean rank - 1/2) / n of every value, by counting."""
+    return norm.ppf([(np.mean(x < value) + np.mean(x <= value)) / 2 for value in x])
+
+
+def normal_scores(x, other=None, dtype=np.float64):
+    """One feature after learning from x: x itself, or other values."""
+    scaler = Scaler("normal").fit(lists(np.array(x, dtype=dtype).reshape(-1, 1)))
+    return scaler.transform(lists(np.array(x if other is None else other, dtype=dtype).reshape(-1, 1))).X[:, 0]
+
+
+few_values = st.sampled_from([0.0, -0.0, 1.0, 5e-324, -1e308, 1e308, 1.7976931348623157e308, 0.1])
+any_values = st.lists(st.one_of(few_values, st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=40)
+
+
+@given(any_values)
+def test_every_training_value_gets_the_normal_score_of_its_mean_rank(values):
+    x = np.array(values)
+    found = normal_scores(x)
+    np.testing.assert_allclose(found, middle_ranks(x), rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(found, normal_scores(x[::-1])[::-1])  # whatever the order
+
+
+@given(any_values, st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
+def test_scores_rise_with_the_value_and_end_with_the_extremes(values, others):
+    x = np.array(values)
+    beside = [math.nextafter(value, end) for value in values for end in (-1e308, 1e308)]
+    every = np.sort(np.concatenate([others, x, beside]))
+    found, own = normal_scores(x, every), middle_ranks(x)
+    assert (np.diff(found) >= 0).all()
+    assert (found[every <= x.min()] == found[0]).all()
+    assert found.min() >= own.min() - 1e-12
+    assert found.max() <= own.max() + 1e-12
+
+
+def test_values_between_two_knots_are_on_a_line():
+    assert normal_scores([0.0, 4.0], [-9.0, 0.0, 1.0, 2.0, 3.0, 4.0, 9.0]) == pytest.approx(
+        norm.ppf(0.75) * np.array([-1, -1, -0.5, 0, 0.5, 1, 1])
+    )
+    widest = np.finfo(np.float64).max
+    np.testing.assert_allclose(
+        normal_scores([-widest, widest], [-widest / 2, 0.0]), norm.ppf(0.75) * np.array([-0.5, 0])
+    )
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, n: rng.normal(size=n),
+        lambda rng, n: np.exp(4 * rng.normal(size=n)),
+        lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, rng.random(n)),  # mostly 0
+        lambda rng, n: np.where(rng.random(n) < 0.3, 0.5, rng.random(n)),  # a jump in the middle
+        lambda rng, n: rng.integers(0, 400, n) ** 2.0,
+    ],
+)
+@pytest.mark.parametrize("size", [300, 20_000])
+def test_at_most_255_knots_are_within_the_stated_distance_of_all(draw, size):
+    x = draw(np.random.default_rng(size), size)
+    knots, scores = scaling.knots_of(x)
+    full_knots, full_scores = scaling.knots_of(x, most=size)
+    np.testing.assert_allclose(full_scores[np.searchsorted(full_knots, x)][:200], [
+        norm.ppf((np.mean(x < value) + np.mean(x <= value)) / 2) for value in x[:200]
+    ], rtol=1e-12)  # fmt: skip
+    assert (knots[0], knots[-1]) == (x.min(), x.max())
+    assert min(127, len(full_knots)) <= len(knots) <= 255
+    error = np.abs(np.interp(full_knots, knots, scores) - full_scores)
+    assert error.max() <= 2 * np.ptp(full_scores) / 254 + 1e-12
+    assert set(zip(knots, scores, strict=True)) <= set(zip(full_knots, full_scores, strict=True))
+
+
+def test_of_255_distinct_values_each_is_a_knot_and_of_256_not_all_are():
+    rng = np.random.default_rng(0)
+    for count, whole in ((254, True), (255, True), (256, False)):
+        x = rng.permutation(np.repeat(np.arange(count) ** 3.0, 3))
+        assert (len(scaling.knots_of(x)[0]) == count) is whole
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, 1e308, -5e-324])
+def test_a_feature_that_does_not_vary_scores_0_everywhere(value):
+    np.testing.assert_array_equal(normal_scores([value], [value, -1e300, 1e300]), 0.0)
+    np.testing.assert_array_equal(normal_scores([value] * 5, [value, 3.0]), 0.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normal_scores_keep_the_type_and_do_not_depend_on_blocks_or_threads(monkeypatch, dtype):
+    X = np.random.default_rng(1).lognormal(size=(3_000, 5)).astype(dtype)
+    one = Scaler("normal").fit(lists(X))
+    whole = one.transform(lists(X)).X
+    assert whole.dtype == dtype
+    np.testing.assert_allclose(whole[:, 2], normal_scores(X[:, 2], dtype=dtype))
+    monkeypatch.setattr(scaling, "_SORTED", 4_000)  # one feature at a time
+    monkeypatch.setattr(parallel, "CHUNK", 64)
+    again = Scaler("normal").fit(lists(X, np.arange(3_000) % 7))
+    assert again == one
+    np.testing.assert_array_equal(again.transform(lists(X)).X, whole)
+    np.testing.assert_array_equal(one.transform(lists(X[5:6])).X, whole[5:6])
+
+
+def test_normal_scores_are_a_value_that_files_keep(tmp_path):
+    queries = lists(np.random.default_rng(4).normal(size=(400, 2)), feature_names=["a", "b"])
+    fitted = Scaler("normal").fit(queries)
+    assert fitted.center_ is fitted.scale_ is None
+    assert pickle.loads(pickle.dumps(fitted)) == fitted
+    assert Scaler.from_state(*fitted.to_state()) == fitted
+    assert eval(repr(fitted)) == clone(fitted) == Scaler("normal")
+    scaled = fitted.transform(queries)
+    scaled.save(tmp_path / "scaled.rw")
+    assert load(tmp_path / "scaled.rw").scaling == fitted
+    facts, learned = fitted.to_state()
+    for name, wrong in (
+        ("knots", learned["knots"][::-1].copy()),
+        ("scores", learned["scores"][:-1]),
+        ("knot_start", learned["knot_start"][:-1]),
+        ("knot_start", learned["knot_start"].astype(np.float64)),
+        ("scores", np.full_like(learned["scores"], np.nan)),
+        ("center", np.zeros(2)),
+    ):
+        with pytest.raises(DataError, match="the state of a scaler has"):
+            Scaler.from_state(facts, {**learned, name: wrong})
+
+
+def test_a_ranker_on_normal_scores_learns_saves_and_ranks(tmp_path):
+    queries = make_lists(60, documents=12, features=4, random_state=1)
+    scaler = Scaler("normal").fit(queries)
+    model = RidgeCommittee().fit(scaler.transform(queries))
+    model.save(tmp_path / "model.rw")
+    again = load(tmp_path / "model.rw")
+    assert again.record_.scaler == scaler
+    np.testing.assert_array_equal(again.predict(scaler.transform(queries)), model.predict(scaler.transform(queries)))
+    held = scaler.transform(make_lists(80, documents=12, features=4, random_state=2))
+    assert model.certificate(holdout=held).headline is not None
+
+
+def test_a_ranker_on_the_map_is_one_on_scaled_queries(tmp_path):
+    queries, others = (make_lists(60, documents=12, features=4, random_state=seed) for seed in (1, 2))
+    scaler = Scaler("normal").fit(queries)
+    model = MappedRanker(Scaler("normal"), RidgeCommittee()).fit(queries)
+    own = RidgeCommittee().fit(scaler.transform(queries)).predict(scaler.transform(others))
+    np.testing.assert_allclose(model.predict(others), own, rtol=1e-12, atol=1e-12)
+    model.save(tmp_path / "model.rw")
+    again = load(tmp_path / "model.rw")
+    assert again.transformer_.to_state()[1].keys() == {"knot_start", "knots", "scores"}
+    np.testing.assert_array_equal(again.predict(others), model.predict(others))
+    assert model.certificate(holdout=others).headline is not None
+    with pytest.raises(RankwiseError, match="an array has no queries: pass Queries, or per='set'"):
+        MappedRanker(Scaler(per="query"), RidgeCommittee()).fit(queries)
+
+
+@pytest.mark.parametrize("how", [*HOW, "normal"])
+def test_arrays_are_scaled_as_queries_are(how):
+    X = np.random.default_rng(0).lognormal(size=(40, 3))
+    scaler = Scaler(how).fit(X)
+    assert scaler == Scaler(how).fit(lists(X))
+    np.testing.assert_array_equal(scaler.transform(X), scaler.transform(lists(X)).X)
+    with pytest.raises(DataError, match="fitted on 3 features, got 2"):
+        scaler.transform(X[:, :2])
+
+
+@pytest.mark.parametrize("ranker", [RidgeCommittee(), SLAMPerceptron(epochs=2)], ids=repr)
+def test_no_bound_takes_learned_normal_scores_for_features_that_were_fixed(ranker):
+    raw = make_lists(60, documents=12, features=4, random_state=1)
+    named = []
+    for how in ("standard", "normal"):
+        train = Scaler(how).fit_transform(raw)
+        found = clone(ranker).fit(train).certificate(train, row_radius=100.0, longest=12)
+        named.append({row.name for row in found.rows})
+    assert any(name.startswith("Uniform") for name in named[0])
+    assert not any(name.startswith(("Uniform", "Online to batch")) for name in named[1])
+    assert "normal scores of the features were learned" in " ".join(found.notes)
+
+
+def test_normal_scores_are_of_a_whole_set_without_missing_values_and_not_linear():
+    with pytest.raises(RankwiseError, match="per must be 'set' for how='normal'"):
+        Scaler("normal", per="query").fit(lists([[1.0]]))
+    with pytest.raises(RankwiseError, match="is not linear in the raw features"):
+        Scaler("normal").fit(lists([[1.0], [2.0]])).fold([1.0])
+    kept = Queries.from_arrays([[1.0], [np.nan]], [0, 1], qid=[1, 1], missing="keep")
+    for refused in (Scaler("normal").fit, Scaler("normal").fit(lists([[1.0], [2.0]])).transform):
+        with pytest.raises(DataError, match="a Scaler gives no meaning to missing values"):
+            refused(kept)
+    with pytest.raises(DataError, match="needs documents, got none"):
+        Scaler("normal").fit(lists(np.zeros((0, 2))))
 
 
 # ------------------------------------------------------------------------------------------- as a value

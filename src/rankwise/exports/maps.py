@@ -14,6 +14,7 @@ from rankwise.errors import RankwiseError
 from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scale_pieces, spline_curves
 from rankwise.exports.formula import WeightedSum
 from rankwise.exports.map_sums import FourierSum, KernelSum, MapSum, ProductSum
+from rankwise.exports.normal_scores import broken_lines
 from rankwise.exports.raw_thresholds import center_and_scale
 from rankwise.features.kernel_maps import FourierFeatures, KernelPCAMap
 from rankwise.measures._base import Vector
@@ -283,9 +284,11 @@ def _refuse_many(count: int) -> None:
 
 
 def _curves(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
-    """Splines or bins."""
+    """Splines, bins or normal scores."""
     if type(map_).__name__ == "KBinsDiscretizer":
         curves = bin_curves(map_, weights)
+    elif isinstance(map_, Scaler):
+        curves = broken_lines(map_, weights, rest["names"])
     else:
         curves = spline_curves(map_, weights, rest["names"])
     around = periods(map_)
@@ -320,4 +323,5 @@ _MAPS: dict[str, Callable[[Any, Vector, Standardized, dict[str, Any]], MapSum | 
     "PolynomialCountSketch": _sketches,
     "SplineTransformer": _curves,
     "KBinsDiscretizer": _curves,
+    "Scaler": _curves,
 }

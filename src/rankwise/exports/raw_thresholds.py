@@ -14,6 +14,11 @@ Wholes = NDArray[np.int64]
 
 def center_and_scale(scaler: Scaler) -> tuple[NDArray[np.bool_], Vector, Vector]:
     """(whether a feature varied, center, scale); 0 and 1 stand for center and scale of one that did not."""
+    if scaler.how == "normal":
+        raise RankwiseError(
+            f"{scaler!r} makes normal scores, which files hold for linear weights and for trees: learn from "
+            "Scaler('standard'), or pass scaling='none' and send scaled features"
+        )
     if scaler.how == "log" or scaler.scale_ is None or scaler.center_ is None:
         raise RankwiseError(
             f"{scaler!r} takes logarithms, which weights on raw features cannot express: learn from "
@@ -55,9 +60,7 @@ def on_raw_features(
     constant : float
         The sum of the steps that are always taken.
     """
-    if scaler.scale_ is None or scaler.center_ is None:
-        raise ValueError("the scaler is one of a whole set")
-    varies = scaler.scale_[feature] > 0
+    varies = _varies(scaler)[feature]
     constant = float(alpha[~varies & (threshold < 0)].sum())
     feature, threshold, alpha = feature[varies], threshold[varies], alpha[varies]
     return feature, raw_thresholds(scaler, feature, threshold), alpha, constant
@@ -81,6 +84,11 @@ def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector
         The thresholds on raw features; the largest or smallest float64 for a feature that did not vary, which is 0
         after scaling.
     """
+    if scaler.knot_start_ is not None and scaler.knots_ is not None and scaler.scores_ is not None:
+        from rankwise._kernels.interpolate import interpolate  # compiled code, which most exports do not need
+
+        parts = scaler.knot_start_, scaler.knots_, scaler.scores_
+        return last_not_above(lambda x: interpolate(x, feature, *parts), threshold)
     if scaler.scale_ is None or scaler.center_ is None:
         raise ValueError("the scaler is one of a whole set")
     center, scale = scaler.center_[feature], scaler.scale_[feature]
@@ -92,6 +100,16 @@ def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector
             return np.where(varies, (shaped - center) / np.where(varies, scale, 1.0), 0.0)
 
     return last_not_above(z, threshold)
+
+
+def _varies(scaler: Scaler) -> NDArray[np.bool_]:
+    """Whether each feature varied in training."""
+    if scaler.knot_start_ is not None:
+        several: NDArray[np.bool_] = np.diff(scaler.knot_start_) > 1
+        return several
+    if scaler.scale_ is None:
+        raise ValueError("the scaler must be one of a whole set")
+    return scaler.scale_ > 0
 
 
 def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:

@@ -14,6 +14,7 @@ from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
 from rankwise.exports.formula import Formula, FusionFormula, NetworkSum, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.maps import formula_of_map
+from rankwise.exports.normal_scores import curves_of_normal_scores
 from rankwise.exports.parity import parity_of
 from rankwise.exports.raw_thresholds import on_raw_features
 from rankwise.features.builder import FeatureBuilder
@@ -315,6 +316,9 @@ def formula_of(
         )
     if isinstance(ranker, LinearRanker):
         constant = float(getattr(ranker, "intercept_", 0.0))
+        if scaler is not None and scaler.how == "normal":
+            weights = ranker.coef_.astype(np.float64)
+            return curves_of_normal_scores(weights, scaler, names, constant, ranker.missing), notes
         found = WeightedSum(names, ranker.coef_.astype(np.float64), constant, missing=ranker.missing)
         return (found if scaler is None else found.scaled_by(scaler)), notes
     if isinstance(ranker, ThresholdRanker):

@@ -24,6 +24,7 @@ _CLASSES = {
     "sklearn.kernel_approximation": "Nystroem RBFSampler PolynomialCountSketch",
     "sklearn.pipeline": "Pipeline",
     "rankwise.features.kernel_maps": "FourierFeatures KernelPCAMap",
+    "rankwise.queries.scaling": "Scaler",
 }
 STORABLE = {name: module for module, names in _CLASSES.items() for name in names.split()}
 _SCALARS = ("float64", "float32", "int64", "int32", "bool")
@@ -306,6 +307,11 @@ def _check_kernel_pca(made: Any) -> None:
         raise FileFormatError("a stored KernelPCAMap has an impossible kernel")
 
 
+def _check_scaler(made: Any) -> None:
+    """The state, as in other files."""
+    type(made).from_state(*made.to_state())
+
+
 def _check_matrix(made: Any, name: str, width: int | None) -> None:
     """Raise an error unless the attribute is a matrix of finite float64 with so many columns."""
     found = getattr(made, name, None)
@@ -321,6 +327,7 @@ _CHECKS: dict[str, Callable[[Any], None]] = {
     # whose rows compiled code multiplies documents by
     "FourierFeatures": lambda made: _check_matrix(made, "frequencies_", made.n_features_in_),
     "KernelPCAMap": _check_kernel_pca,
+    "Scaler": _check_scaler,
     "SplineTransformer": _check_splines,
     "OneHotEncoder": _check_onehot,
     "PolynomialFeatures": _check_polynomial,

@@ -17,6 +17,8 @@ qid                      a number  one per query; texts are in ``qid.bytes`` and
 docid.bytes, .offset     U8, I64   one text per document
 feature.bytes, .offset   U8, I64   one name per feature
 scaling.center, .scale   F64       what the scaler learned
+scaling.knots, .scores   F64       what one of normal scores learned; feature j begins at
+scaling.knot_start       I64       knot_start[j] in both
 ======================== ========= ==================================================================
 """
 
@@ -36,7 +38,7 @@ from rankwise.queries.checks import as_document_weights
 from rankwise.queries.concat import join_or_ones
 from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries
-from rankwise.queries.scaling import Scaler
+from rankwise.queries.scaling import LEARNED, Scaler
 
 KIND = "queries"
 _ROWS_AT_ONCE = 1 << 20
@@ -149,7 +151,7 @@ def read_scaler(store: Store) -> Scaler | None:
     if store.metadata.get("scaling") is None:
         return None
     arrays = {
-        name: store.array(f"scaling.{name}", np.float64) for name in ("center", "scale") if f"scaling.{name}" in store
+        name: store.array(f"scaling.{name}", kind) for name, kind in LEARNED.items() if f"scaling.{name}" in store
     }
     return Scaler.from_state(store.fact("scaling", dict), arrays)
 

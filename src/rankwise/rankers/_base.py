@@ -459,6 +459,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
         The weights are None if the score is no product of weights and features that were fixed beforehand.
         """
+        if self.record_.learned_features:
+            return None, queries, f"no uniform bound: {self.record_.learned_features}"
         coef = getattr(self, "coef_", None)
         return coef, queries, "" if coef is not None else f"{self.name} is not linear: {NOT_LINEAR}"
 

@@ -46,7 +46,7 @@ from rankwise.queries.fingerprints import (
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
 from rankwise.queries.source import QuerySource
-from rankwise.queries.stored import append_scaler
+from rankwise.queries.stored import append_scaler, read_scaler
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
@@ -87,6 +87,12 @@ class FitRecord:
     click_sessions: NDArray[np.uint64] | None = None
     builder: "FeatureBuilder | None" = None
     scaler: Scaler | None = None
+
+    @property
+    def learned_features(self) -> str:
+        """Why bounds that take the features as fixed do not hold, if a curve for each was learned; else empty."""
+        learned = self.scaler is not None and self.scaler.how == "normal"
+        return "the normal scores of the features were learned from documents, not fixed beforehand" if learned else ""
 
     # ------------------------------------------------------------------------------------------- during a fit
 
@@ -289,9 +295,9 @@ def _read_seen(store: Store) -> Seen:
 
 def _read_scaler(store: Store, width: int) -> Scaler:
     """The scaler that made the features which the ranker learned from."""
-    learned = ("center", "scale")
-    arrays = {name: store.array(f"scaling.{name}", np.float64) for name in learned if f"scaling.{name}" in store}
-    scaler = Scaler.from_state(store.fact("scaling", dict), arrays)
+    scaler = read_scaler(store)
+    if scaler is None:
+        raise RankwiseError("its scaler is not one")
     if scaler.n_features_in_ != width:
         raise RankwiseError(f"it scales {scaler.n_features_in_!s:.20} features of {width}")
     return scaler

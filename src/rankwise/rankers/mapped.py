@@ -36,7 +36,8 @@ class MappedRanker(Ranker):
     r"""s(x) = r(z(x)): a transformer maps the features of every document, and a ranker scores the mapped features.
 
     With random Fourier features, ``Nystroem`` or :class:`~rankwise.features.KernelPCAMap` as the transformer, a linear
-    ranker becomes one with a kernel; splines and bins make it an additive model; ``PolynomialFeatures`` adds products.
+    ranker becomes one with a kernel; splines and bins make it an additive model; ``PolynomialFeatures`` adds products;
+    ``Scaler("normal")`` gives it normal scores.
 
     Parameters
     ----------

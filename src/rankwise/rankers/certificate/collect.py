@@ -248,7 +248,9 @@ class _Collected:
             own = [surrogate_on_sample(sample, training.loss), smoothing_gap(sample, training.loss, measure)]
             self.add([Claim.certain(bound) for bound in own if bound is not None], *rests)
         ledger = ranker.__dict__.get("ledger_") if self.fit.intact is not False else None
-        if ledger is not None:
+        if ledger is not None and ranker.record_.learned_features:
+            self.notes.append(f"no bound from the rounds: {ranker.record_.learned_features}")
+        elif ledger is not None:
             claims, notes = online_claims(ledger, queries, sample.no_repeats)
             self.add(claims, learned, *self._as_fitted)
             self.notes += notes
