@@ -252,7 +252,7 @@ class SymmetricModel:
     def grow(self) -> None:
         """Add a tree; one leaf of value 0 where no split is possible."""
         gradient, curvature = self.derivatives.at(self.score, self.iteration, self.shared.n_jobs)
-        key = int(mixed(np.uint64(self.seed)) ^ np.uint64(self.iteration))
+        key = int(mixed(np.array([self.seed], np.uint64))[0]) ^ self.iteration
         tree, leaf = grow_tree(self.shared, gradient, curvature, self.learned, key)
         self.trees.append(tree)
         self.iteration += 1
