@@ -351,7 +351,7 @@ def test_an_ensemble_scores_as_the_rows_were_scored(seed, depth, one_feature):
     ensemble = model.ensemble()
     np.testing.assert_array_equal(ensemble.predict(X), model.score)
     assert ensemble.n_trees == 4
-    assert model.ensemble(2).n_trees == 2
+    assert ensemble.first(2).n_trees == 2
     if any(tree.splits for tree in model.trees):
         assert ensemble.importance().sum() > 0
         np.testing.assert_allclose(ensemble.contributions(X).sum(axis=1), model.score, atol=1e-12)

@@ -239,7 +239,8 @@ class Boosted:
                 raise _TimeIsOver
 
         with suppress(_TimeIsOver):
-            grow_together(models, look, self.ranker.trees, self.ranker.patience or self.ranker.trees, curve, after)
+            patience = self.ranker._setting("patience") or self.ranker.trees
+            grow_together(models, look, self.ranker.trees, patience, curve, after)
         self.trees = curve.best if curve.judged else curve.trees[-1]
         scores = looks[curve.trees.index(self.trees)] / (1 + len(others))
         for seed in others:
@@ -252,7 +253,7 @@ class Boosted:
 
     def _seeds(self) -> list[int]:
         """The seeds that the ranker itself draws."""
-        drawn = as_random(self.ranker.random_state).integers(0, 2**31 - 1, self.ranker.seeds)
+        drawn = as_random(self.ranker.random_state).integers(0, 2**31 - 1, self.ranker._setting("seeds"))
         return list(map(int, drawn))
 
     def fit(self, queries: Queries) -> Ranker:

@@ -71,7 +71,7 @@ def graded_pairs_formula(score, label, value, grad, table, params):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class _GradedPairs(Loss):
+class GradedPairs(Loss):
     r"""phi = (1 / m) sum over label_i > label_j of (label_i - label_j) log(1 + exp(s_j - s_i)).
 
     O(m^2): every document is compared with all others.

@@ -32,7 +32,6 @@ from rankwise._kernels.splits import (
 )
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
-from rankwise.rankers.boosting.growing import no_trees
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import PackedRows, with_signs
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
@@ -264,12 +263,10 @@ class SymmetricModel:
         """The scores of all rows."""
         return self.score.copy()
 
-    def ensemble(self, count: int | None = None) -> TreeEnsemble:
-        """The first ``count`` trees, or all, without the start."""
-        rows = self.shared.rows
-        if not self.trees[:count]:
-            return no_trees(rows.n_features)
-        return TreeEnsemble(rows.n_features, **concat_trees([_arrays(tree) for tree in self.trees[:count]]))
+    def ensemble(self) -> TreeEnsemble:
+        """The trees, without the start."""
+        found: dict[str, Any] = concat_trees([_arrays(tree) for tree in self.trees])
+        return TreeEnsemble(self.shared.rows.n_features, **found)
 
 
 def grow_tree(

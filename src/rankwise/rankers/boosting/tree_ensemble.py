@@ -1,7 +1,7 @@
 """An immutable sum of decision trees: scores, contributions of features, importance, and its arrays for a file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -23,6 +23,7 @@ Bytes = NDArray[np.uint8]
 
 _CHUNK = 1 << 12  # rows per call into compiled code: some ten milliseconds of work
 _PREFIX = "trees."
+_ABOVE_ALL = float(np.finfo(np.float32).max)
 
 
 class ShapeFunction(NamedTuple):
@@ -463,17 +464,36 @@ class TreeEnsemble:
         if (np.abs(cuts) <= trees.ZERO).any() or (self.missing[own] == MISSING_ZERO).any():
             # what counts as 0 is an interval of its own
             cuts = np.append(cuts[np.abs(cuts) > trees.ZERO], [np.nextafter(-trees.ZERO, -np.inf), trees.ZERO])
-        cuts = np.unique(cuts)
+        # nothing but NaN is above the largest float32, which stands for a split of NaN from all numbers
+        cuts = np.unique(cuts[cuts < _ABOVE_ALL])
         rows = np.zeros((len(cuts) + 2, self.n_features))
-        rows[:, place] = [*cuts, np.inf, np.nan]
+        rows[:, place] = [*cuts, _ABOVE_ALL, np.nan]
         values = self._of_feature(place).predict(rows)
         return ShapeFunction(cuts, values[:-1], float(values[-1]))
 
     def _of_feature(self, feature: int) -> "TreeEnsemble":
         """The trees that split on a feature, without offset and linear part."""
         tree = np.repeat(np.arange(self.n_trees), np.diff(self.start))
-        kept = np.isin(np.arange(self.n_trees), tree[self.feature == feature])
-        nodes = kept[tree]
+        return self._taking(np.isin(np.arange(self.n_trees), tree[self.feature == feature]))
+
+    def first(self, count: int) -> "TreeEnsemble":
+        """The first trees, with offset and linear part.
+
+        Parameters
+        ----------
+        count : int
+            How many; all if there are fewer.
+
+        Returns
+        -------
+        ensemble : TreeEnsemble
+            The trees.
+        """
+        return replace(self._taking(np.arange(self.n_trees) < count), offset=self.offset, coef=self.coef)
+
+    def _taking(self, kept: NDArray[np.bool_]) -> "TreeEnsemble":
+        """Some of the trees, without offset and linear part."""
+        nodes = np.repeat(kept, np.diff(self.start))
         leaves = np.repeat(kept, np.diff(self.start) + 1)
         by_node = ("feature", "threshold", "left", "right", "missing", "default_left", "gain", "node_count")
         parts = {name: getattr(self, name)[nodes] for name in by_node}
