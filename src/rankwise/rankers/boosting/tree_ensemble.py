@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel, trees
+from rankwise._kernels.symmetric_scores import SymmetricTrees, score_symmetric_on
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 from rankwise.rankers._base import linear_scores
+from rankwise.rankers.boosting.symmetric_form import symmetric_form
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_files import read_lightgbm, read_xgboost
 
@@ -332,12 +334,18 @@ class TreeEnsemble:
         scores : ndarray of shape (n_documents,)
             The scores.
         """
-        rows, scores = self._rows(X), np.empty(len(X))
-        score = trees.score_on(rows.dtype)
-        nodes, mask, by_place = self._prepared
+        rows, scores, form = self._rows(X), np.empty(len(X)), self._symmetric
+        if form is not None:
+            score_symmetric = score_symmetric_on(rows.dtype)
+        else:
+            score = trees.score_on(rows.dtype)
+            nodes, mask, by_place = self._prepared
 
         def task(first: int, last: int) -> None:
-            score(first, last, rows, nodes, mask, self.value, by_place, scores)
+            if form is not None:
+                score_symmetric(first, last, rows, form, trees.ZERO, scores)
+            else:
+                score(first, last, rows, nodes, mask, self.value, by_place, scores)
 
         parallel.map_chunks(task, _chunks(len(rows)), n_jobs)
         if self.coef is not None:
@@ -415,6 +423,12 @@ class TreeEnsemble:
         for array in (*nodes, mask, by_place):
             array.setflags(write=False)
         return nodes, mask, by_place
+
+    @cached_property
+    def _symmetric(self) -> SymmetricTrees | None:
+        """The trees for the kernel of symmetric trees, if they are so; it adds the same numbers in the same order."""
+        nodes, _, by_place = self._prepared
+        return symmetric_form(self, nodes, by_place)
 
     @cached_property
     def _paths(self) -> tuple[trees.Paths, float]:
