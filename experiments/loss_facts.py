@@ -18,6 +18,7 @@ from experiments.pages import DOCS, code_pieces, markdown_table, write_block
 from rankwise.losses import (
     SLAM,
     GivenSoftmax,
+    GradedPairs,
     ListNet,
     Loss,
     MaxPair,
@@ -122,6 +123,15 @@ WRITTEN = (
         TWO,
         Stated("0 to log(1 + e^(2 b))", lambda loss, b, m: (0.0, math.log1p(math.exp(2 * b)))),
         curvature=Stated("1", lambda loss, m: 1.0),
+    ),
+    Facts(
+        GradedPairs(),
+        "sum of the same weighted by the difference of the labels, over the number of documents",
+        Stated("unbounded", lambda loss, m: np.inf),
+        Stated(
+            "0 to log(1 + e^(2 b)) floor(m^2 / 4) / m times the largest label",
+            lambda loss, b, m: (0.0, math.log1p(math.exp(2 * b)) * (m * m // 4) / m * 4.0),
+        ),
     ),
     Facts(
         StochasticNDCG(),

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise.errors import RankwiseError
-from rankwise.losses import ListMLE, ListNet, PairHinge, PairLogistic, RankCosine
+from rankwise.losses import GradedPairs, ListMLE, ListNet, PairHinge, PairLogistic, RankCosine
 from rankwise.losses._base import registered
 from rankwise.losses.compute import PreparedLists, loss_lists
+from tests.oracles.losses_graded import graded_pairs_at_once
 
 WEIGHTED = [loss for kind in registered().values() if kind.document_weights for loss in kind.examples()]
 OTHERS = [loss for kind in registered().values() if not kind.document_weights for loss in kind.examples()[:1]]
@@ -55,6 +56,8 @@ def definition(loss, s, y, w):
         return pairs(loss, lambda x: max(0.0, 1 + x) ** (2 if loss.squared else 1), s, y, w)
     if isinstance(loss, PairLogistic):
         return pairs(loss, lambda x: float(np.logaddexp(0, x)), s, y, w)
+    if isinstance(loss, GradedPairs):
+        return graded_pairs_at_once(s, y, w)[0]
     if isinstance(loss, ListMLE):
         return list_mle(loss, s, y, w)
     if isinstance(loss, RankCosine):
@@ -87,6 +90,7 @@ def test_the_losses_that_take_weights_are_these():
         "ListNet",
         "ListMLE",
         "RankCosine",
+        "GradedPairs",
     }
 
 
@@ -155,7 +159,7 @@ def test_a_common_factor_does_what_the_docstring_says(loss):
     for seed in range(20):
         s, y, w = lists(seed)
         value, scaled = loss(s, y, w)[0], loss(s, y, 3 * w)[0]
-        if isinstance(loss, (ListMLE, RankCosine)):
+        if isinstance(loss, (GradedPairs, ListMLE, RankCosine)):
             expected = definition(loss, s, y, 3 * w)
         elif isinstance(loss, ListNet):
             degenerate = len(set(y[w > 0])) < 2
@@ -171,7 +175,9 @@ def test_a_common_factor_does_what_the_docstring_says(loss):
 def test_the_constants_of_means_hold_with_weights(loss, seed):
     """The docstrings say that G1 and the range stay true: means and softmax, not sums."""
     s, y, w = lists(seed)
-    if getattr(loss, "per_pair", True) is False or getattr(loss, "form", "kl") == "ce" or isinstance(loss, RankCosine):
+    if getattr(loss, "per_pair", True) is False or getattr(loss, "form", "kl") == "ce":
+        return
+    if isinstance(loss, (GradedPairs, RankCosine)):
         return
     if isinstance(loss, ListMLE):  # weights change the range, and of the constants those of the sum
         if loss.per_draw:
