@@ -21,7 +21,7 @@ from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
-from rankwise.losses import StochasticNDCG
+from rankwise.losses import GradedPairs, StochasticNDCG
 from rankwise.losses._base import Loss
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
@@ -32,7 +32,6 @@ from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
-from rankwise.rankers.boosting.graded_pairs import GradedPairs
 from rankwise.rankers.boosting.growing import (
     LOOK,
     UNJUDGED,
@@ -93,8 +92,8 @@ class BoostedRanker(Ranker):
     measure : str or Measure, default="nDCG@10"
         The measure that selects the number of trees; ``score`` reports it.
     loss : Loss, default=None
-        What the trees minimize: any loss of :mod:`rankwise.losses`, or one of your own. None is the logistic loss over
-        pairs, weighted by the difference of their labels, for symmetric trees. With LightGBM it is
+        What the trees minimize: any loss of :mod:`rankwise.losses`, or one of your own. None is
+        :class:`~rankwise.losses.GradedPairs` for symmetric trees. With LightGBM it is
         :class:`~rankwise.losses.StochasticNDCG` with the gain, discount and cut-off of the measure where it is an
         NDCG@k, and NDCG@10 otherwise. A loss without ``curvature`` has a constant one, see
         :func:`rankwise.boosting.objective`.
