@@ -50,9 +50,7 @@ def test_a_level_is_the_sums_of_the_rows_one_by_one(size, dtype):
     bend = np.array([h[a : a + size].sum() for a in starts])
     half = len(words) // 2
     for first, last in ((0, half), (half, len(words))):
-        histograms.add_level(
-            words, first, last, level, split, side, kept, leaf, packed, steepness, bend, groups, *sums
-        )
+        histograms.add_level(words, first, last, level, split, side, kept, leaf, packed, steepness, bend, groups, *sums)
     right = goes_right(bins[:, 6], 1, 30)
     np.testing.assert_array_equal(leaf, before | (right << (level - 1)))
     expected = np.zeros((2, 2, 4 * WIDTH), np.int64)

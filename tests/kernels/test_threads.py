@@ -88,7 +88,10 @@ def test_s8_trees_grow_in_a_forked_child_with_the_same_bits(engine):
 def test_w17_one_and_two_threads_grow_the_same_trees(engine):
     queries = rw.make_lists(30, features=4, random_state=0)
     found = {
-        rw.BoostedRanker(engine=engine, trees=5, seeds=1, patience=None, n_jobs=jobs).fit(queries).predict(queries).tobytes()
+        rw.BoostedRanker(engine=engine, trees=5, seeds=1, patience=None, n_jobs=jobs)
+        .fit(queries)
+        .predict(queries)
+        .tobytes()
         for jobs in (None, 1, 2)
     }
     assert len(found) == 1

@@ -62,13 +62,12 @@ def largest(gradient, curvature, first, last):
 def pack(gradient, curvature, by_gradient, by_curvature, size, first, last, packed, steepness, bend):
     """Round the derivatives of blocks first..last-1 of ``size`` rows, and sum up their sizes for every block."""
     for block in range(first, last):
-        a, b = 0, 0
+        steepness[block], bend[block] = 0, 0
         for i in range(block * size, min((block + 1) * size, len(gradient))):
             g, h = np.int64(np.rint(gradient[i] * by_gradient)), np.int64(np.rint(curvature[i] * by_curvature))
             packed[i] = (g << SHIFT) + h
-            a += abs(g)
-            b += h
-        steepness[block], bend[block] = a, b
+            steepness[block] += abs(g)
+            bend[block] += h
 
 
 @kernel
@@ -221,8 +220,8 @@ def fill_words(X, rows, first, last, offset, feature, cut, categorical, zero, wo
                 table, codes, byte = cut[group, lane], categorical[group, lane] == 1, np.uint32(8 * lane)
                 for at in range(low, high):
                     row = at - offset
-                    x = np.float64(X[rows[row], own]) if len(rows) else np.float64(X[row, own])
-                    x = 0.0 if abs(x) <= zero else x
+                    given = np.float64(X[rows[row], own]) if len(rows) else np.float64(X[row, own])
+                    x = 0.0 if abs(given) <= zero else given
                     below = _below(table, x)
                     number = below + 1 if x == x else 0
                     if number == 0:

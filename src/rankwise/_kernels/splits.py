@@ -98,7 +98,7 @@ def best_split(gradient, curvature, groups, features, leaves, scale, l2):
 
 @kernel
 def describe_split(gradient, curvature, place, lane, kind, number, bins, leaves, sign, scale, l2, side, gain):
-    """For every leaf the side with the smaller curvature (1 is the right one), and by how much the split improves it."""
+    """For every leaf the side with the smaller curvature, 1 for the right one, and how much the split improves it."""
     by_gradient, by_curvature = scale
     for c in range(leaves):
         first = c * WIDTH + lane * BINS

@@ -289,7 +289,10 @@ def test_rows_in_any_order_of_the_queries_give_the_same_trees():
     [
         ({"leaves": 15}, "'leaves' parameter .* None for engine='symmetric': it belongs to engine='lightgbm'. Got 15"),
         ({"smallest_leaf": 2}, "'smallest_leaf' parameter .* engine='symmetric': it belongs to engine='lightgbm'"),
-        ({"engine": "lightgbm", "depth": 3}, "'depth' parameter .* engine='lightgbm': it belongs to engine='symmetric'"),
+        (
+            {"engine": "lightgbm", "depth": 3},
+            "'depth' parameter .* engine='lightgbm': it belongs to engine='symmetric'",
+        ),
         ({"engine": "lightgbm", "bins": 9}, "'bins' parameter .* engine='lightgbm': it belongs to engine='symmetric'"),
         ({"engine": "catboost", "leaves": 9}, "'leaves' .* engine='catboost': it belongs to engine='lightgbm'"),
         ({"engine": "catboost", "bins": 9}, "'bins' .* engine='catboost': it belongs to engine='symmetric'"),

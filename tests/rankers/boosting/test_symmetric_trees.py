@@ -102,7 +102,9 @@ def check_tree(tree, leaf, X, g, h, growth, categorical=(), kept=None):
     place = np.zeros(len(X), np.int64)
     for level, split in enumerate([*tree.splits, None][: growth.depth]):
         sums = {
-            (f, kind, sides.tobytes()): gain_of(place[kept], sides[kept], signs[f], kind, g_int[kept], h_int[kept], scale)
+            (f, kind, sides.tobytes()): gain_of(
+                place[kept], sides[kept], signs[f], kind, g_int[kept], h_int[kept], scale
+            )
             for f, kind, sides in questions(X, categorical)
             if not (growth.one_feature and level and f != tree.splits[0].feature)
         }
@@ -162,7 +164,7 @@ def test_splits_are_found_on_sampled_rows_and_leaves_on_all():
     histograms.sample_rows(learned, np.uint64(7), np.uint64(2**31), 0, 300, kept)
     assert 90 < kept.sum() < 150
     check_tree(tree, leaf, X, g, h, shared.growth, kept=kept == 1)
-    np.testing.assert_array_equal(tree.count, np.bincount(leaf, learned, len(tree.value)))
+    np.testing.assert_array_equal(tree.documents, np.bincount(leaf, learned, len(tree.value)))
 
 
 def test_a_tree_sees_some_groups_of_features_alone():
@@ -225,13 +227,13 @@ def test_bins_count_the_thresholds_below_a_value(dtype, block):
     X[:, 3] = np.where(rng.random(700) < 0.5, np.nan, 1.0)
     X[:, 4] = rng.integers(0, 9, 700) * 7
     order = rng.permutation(700)
-    first, second = lists_of(X[:300], [100] * 3), rw.Queries.from_arrays(
-        X[300:][order[order < 400]], np.zeros(400), qid=rng.integers(0, 9, 400), missing="keep"
+    first, second = (
+        lists_of(X[:300], [100] * 3),
+        rw.Queries.from_arrays(X[300:][order[order < 400]], np.zeros(400), qid=rng.integers(0, 9, 400), missing="keep"),
     )
     packed = PackedRows.of([first, second], [4], block=block, order=np.array([6, 5, 4, 3, 2, 1, 0]))
     assert packed.feature.ravel().tolist() == [6, 5, 4, 3, 1, 0, -1, -1]
     rows = np.concatenate([first.X, second.X[second.rows]])
-    blocks, groups, size = packed.words.shape
     for lane, number in enumerate(packed.feature.ravel()):
         group, place = divmod(lane, 4)
         bins = ((packed.words[:, group] >> np.uint32(8 * place)) & np.uint32(255)).ravel()[:700].astype(int)

@@ -283,9 +283,9 @@ class _Folds:
 
     def models(self, seed: int) -> "list[Growing]":
         """A booster without trees for every fold."""
-        from rankwise.rankers.boosting.boosted import _with_seed
+        from rankwise.rankers.boosting.folds import with_seed
 
-        seeded = _with_seed(self._derivatives, seed)
+        seeded = with_seed(self._derivatives, seed)
         return [self._rows.model(seeded.without(rows), seed, None, self._ranker.n_jobs) for rows in self._held]
 
     def held_out(self, scores: Sequence[Vector]) -> Vector:

@@ -8,14 +8,13 @@ saved without either of the two.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels.histograms import BINS
 from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed, as_random
 from rankwise._progress import progress
@@ -32,12 +31,12 @@ from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
+from rankwise.rankers.boosting.folds import Fold, TreesGrown, grown, without_part
 from rankwise.rankers.boosting.growing import (
     LOOK,
     UNJUDGED,
     BinnedRows,
     Growing,
-    TreeCurve,
     grow_together,
     joined,
     no_trees,
@@ -45,14 +44,13 @@ from rankwise.rankers.boosting.growing import (
     rows_of,
 )
 from rankwise.rankers.boosting.objectives import Derivatives
+from rankwise.rankers.boosting.shape_functions import ShapeFunctions
 from rankwise.rankers.boosting.symmetric import DEEPEST, Growth, SymmetricRows
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 if TYPE_CHECKING:
-    from rankwise.rankers.boosting.catboost import QuantizedRows
-
-    AnyRows: TypeAlias = SymmetricRows | BinnedRows | QuantizedRows
+    from rankwise.rankers.boosting.folds import AnyRows
 
 Vector = NDArray[np.float64]
 
@@ -257,7 +255,7 @@ class BoostedRanker(Ranker):
     @property
     def learns_from_validation(self) -> bool:  # type: ignore[override]
         """Whether the final fit learns from the validation set: not with ``refit="train"``."""
-        return self._setting("refit") != "train"
+        return bool(self._setting("refit") != "train")
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -304,14 +302,14 @@ class BoostedRanker(Ranker):
                 growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
                 for seed in seeds if growth.trees else ():
                     growth.growing = whole.model(rows, seed, self.n_jobs)
-                    growth.finished.append(_grown(growth.growing, growth.trees, bar))
+                    growth.finished.append(grown(growth.growing, growth.trees, bar))
         self._take(growth)
 
     def _fold(
         self, sets: list[Queries], together: Queries, derivatives: Derivatives, part: NDArray[np.int64]
     ) -> "Fold":
         """What is learned from without a part of the queries."""
-        coef = self._start_coef(_without(sets[0], part[part < len(sets[0])]))
+        coef = self._start_coef(without_part(sets[0], part[part < len(sets[0])]))
         held = rows_of(together, part)
         return Fold(derivatives.without(held), self._start_scores(sets, coef), coef, part, held)
 
@@ -355,8 +353,7 @@ class BoostedRanker(Ranker):
         growth.coef = np.mean(coefs, axis=0) if coefs else None
         growth.finished += [model.ensemble().first(growth.trees) for model in models]
         for seed in seeds if growth.trees else ():
-            grown = [_grown(fold.model(rows, seed, self.n_jobs), growth.trees) for fold in folds]
-            growth.finished += grown
+            growth.finished += [grown(fold.model(rows, seed, self.n_jobs), growth.trees) for fold in folds]
             bar.advance(self.trees)
 
     def _take(self, growth: "TreesGrown") -> None:
@@ -445,7 +442,9 @@ class BoostedRanker(Ranker):
         signs = self._signs() if self.monotone else []
         ordered = [number for number in categorical if signs and signs[number]]
         if ordered:
-            raise DataError(f"monotone takes numbers, and feature {ordered[0]} has categories: omit it from one of both")
+            raise DataError(
+                f"monotone takes numbers, and feature {ordered[0]} has categories: omit it from one of both"
+            )
         return Growth(
             learning_rate=self._setting("learning_rate"),
             depth=1 if self.additive and self.depth is None else self._setting("depth"),
@@ -578,127 +577,3 @@ class BoostedRanker(Ranker):
         self.trees_ = checks.as_whole(facts["trees"], "its number of trees", 0)
         self.ensemble_ = TreeEnsemble.from_arrays(store, self.n_features_in_)
         self._set_history(read_history(store, _HISTORY))
-
-
-class Fold(NamedTuple):
-    """What a model learns from.
-
-    Attributes
-    ----------
-    derivatives : Derivatives
-        The loss; documents that are held out have a weight of 0.
-    start : ndarray of shape (n_documents,), or None
-        Scores that trees are added to.
-    coef : ndarray of shape (n_features,), or None
-        The weights that give these scores.
-    part : ndarray of int64
-        The queries that are held out.
-    held : ndarray of int64
-        Their rows.
-    """
-
-    derivatives: Derivatives
-    start: Vector | None
-    coef: Vector | None
-    part: NDArray[np.int64] = np.empty(0, np.int64)
-    held: NDArray[np.int64] = np.empty(0, np.int64)
-
-    def model(self, rows: "AnyRows", seed: int, n_jobs: int | None) -> Growing:
-        """A model without trees."""
-        return rows.model(_with_seed(self.derivatives, seed), seed, self.start, n_jobs)
-
-
-def _grown(model: Growing, trees: int, bar: progress | None = None) -> TreeEnsemble:
-    """So many trees of a model."""
-    for _ in range(trees):
-        model.grow()
-        if bar is not None:
-            bar.advance(1)
-    return model.ensemble()
-
-
-@dataclass
-class TreesGrown:
-    """A fit under way; after Ctrl-C the ranker takes from it what is there.
-
-    Attributes
-    ----------
-    curve : TreeCurve
-        The measure by number of trees.
-    trees : int
-        Number of trees per model.
-    coef : ndarray of shape (n_features,), or None
-        The linear start of what is growing.
-    growing : Growing or None
-        The model of a seed, or of the first fold before the number of trees is known.
-    finished : list of TreeEnsemble
-        The finished models.
-    """
-
-    curve: TreeCurve = field(default_factory=TreeCurve)
-    trees: int = 0
-    coef: Vector | None = None
-    growing: Growing | None = None
-    finished: list[TreeEnsemble] = field(default_factory=list)
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a tree."""
-        return bool(self.finished) or (self.growing is not None and self.growing.iteration > 0)
-
-
-def _without(queries: Queries, part: NDArray[np.int64]) -> Queries:
-    """The queries with a weight of 0 for a part of them, unless nothing else has a weight."""
-    weight = queries.query_weight.copy()
-    weight[part] = 0.0
-    return queries.with_weight(weight) if len(part) and weight.any() else queries
-
-
-def _with_seed(derivatives: Derivatives, seed: int) -> Derivatives:
-    """The same with the noise of another seed, for a loss that draws some."""
-    loss = derivatives.lists.loss
-    if not loss.noisy:
-        return derivatives
-    drawn = replace(loss, random_state=seed)  # type: ignore[call-arg]
-    return replace(derivatives, lists=replace(derivatives.lists, loss=drawn))
-
-
-class ShapeFunctions(PlottedTable):
-    """What each feature adds to the score, by its value: one row per interval between thresholds.
-
-    Columns: feature, above (the threshold before, -inf for the first), to (the threshold that ends the interval,
-    included), adds.
-
-    Parameters
-    ----------
-    columns : mapping of str to array-like
-        The columns.
-    title : str
-        The title of the drawing.
-    """
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, ensemble: TreeEnsemble, names: Sequence[str] | None) -> "ShapeFunctions":
-        """The functions of all features that an additive ensemble splits on."""
-        columns: dict[str, list[Any]] = {"feature": [], "above": [], "to": [], "adds": []}
-        for number in np.unique(ensemble.feature).tolist():
-            shape = ensemble.shape_function(number)
-            columns["feature"] += [str(number) if names is None else names[number]] * len(shape.values)
-            columns["above"] += [-math.inf, *shape.thresholds.tolist()]
-            columns["to"] += [*shape.thresholds.tolist(), math.inf]
-            columns["adds"] += shape.values.tolist()
-        return cls(columns, "what each feature adds to the score")
-
-    def _draw(self, axes: Any) -> None:
-        feature = np.array(self["feature"])
-        for name, color in zip(dict.fromkeys(feature.tolist()), COLORS, strict=False):
-            own = feature == name
-            inner = np.array(self["to"])[own][:-1]
-            adds = np.array(self["adds"])[own]
-            width = (inner[-1] - inner[0]) or 1.0
-            edges = [inner[0] - 0.1 * width, *inner, inner[-1] + 0.1 * width]
-            axes.stairs(adds, edges, baseline=None, color=color, label=name)
-        axes.set(xlabel="value of the feature", ylabel="adds")
-        axes.legend()

@@ -126,11 +126,6 @@ class PackedRows:
         """Whether a feature has two bins."""
         return len(self.feature) > 0
 
-    @property
-    def bytes_per_row(self) -> int:
-        """Bytes that a row takes."""
-        return self.words.shape[1] * LANES
-
 
 def _thresholds(
     sets: Sequence[Queries], n_documents: int, bins: int, n_jobs: int | None

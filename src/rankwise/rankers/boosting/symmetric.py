@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,14 +78,14 @@ class SymmetricTree(NamedTuple):
         By how much each split improves each leaf of its level.
     value : ndarray of shape (2^depth,)
         The values of the leaves.
-    count : ndarray of int64, shape (2^depth,)
+    documents : ndarray of int64, shape (2^depth,)
         Documents that were learned from in each.
     """
 
     splits: tuple[Split, ...]
     gains: tuple[Vector, ...]
     value: Vector
-    count: Wholes
+    documents: Wholes
 
 
 @dataclass(frozen=True)
@@ -113,16 +114,36 @@ class Growth:
     one_feature: bool = False
 
 
-class _Sums:
-    """Integer sums by leaf and bin: of all leaves of a level, and of what each task counts."""
+class _Sums(NamedTuple):
+    """Integer sums by group of features, leaf and bin.
 
-    def __init__(self, groups: int, depth: int, tasks: int) -> None:
-        def zeros(leaves: int) -> Wholes:
+    Attributes
+    ----------
+    gradient, curvature : ndarray of int64
+        Those of all leaves of a level.
+    tasks : list of tuple of ndarray of int64
+        For every task its running sums, and the two that it counts.
+    """
+
+    gradient: Wholes
+    curvature: Wholes
+    tasks: list[tuple[Wholes, Wholes, Wholes]]
+
+    @classmethod
+    def zeros(cls, groups: int, depth: int, tasks: int) -> "_Sums":
+        """Sums of nothing, for trees of this depth."""
+
+        def sums(leaves: int) -> Wholes:
             return np.zeros((groups, max(leaves, 1) * histograms.WIDTH), np.int64)
 
         half = 1 << depth >> 1
-        self.gradient, self.curvature = zeros(half), zeros(half)
-        self.tasks = [tuple(zeros(half // 2) for _ in range(3)) for _ in range(tasks)]
+        each = [(sums(half >> 1), sums(half >> 1), sums(half >> 1)) for _ in range(tasks)]
+        return cls(sums(half), sums(half), each)
+
+    def of_group(self, place: int) -> "_Sums":
+        """The part of one group."""
+        own = slice(place, place + 1)
+        return _Sums(self.gradient[own], self.curvature[own], [(a[own], b[own], c[own]) for a, b, c in self.tasks])
 
 
 @dataclass(frozen=True)
@@ -191,12 +212,12 @@ class SymmetricRows:
         blocks = len(self.rows.words)
         threads = parallel.engine_threads(self.n_jobs, self.rows.n_documents * self.rows.n_features)
         bounds = np.linspace(0, blocks, min(threads, blocks) + 1).astype(int).tolist()
-        return [(task, first, last) for task, (first, last) in enumerate(zip(bounds[:-1], bounds[1:], strict=True))]
+        return [(task, first, last) for task, (first, last) in enumerate(pairwise(bounds))]
 
     @cached_property
     def sums(self) -> _Sums:
         """Memory for sums by leaf and bin."""
-        return _Sums(self.drawn_groups, self.growth.depth, len(self.chunks))
+        return _Sums.zeros(self.drawn_groups, self.growth.depth, len(self.chunks))
 
     @cached_property
     def per_row(self) -> tuple[Wholes, NDArray[Any], NDArray[np.uint8]]:
@@ -361,43 +382,50 @@ def _levels(
 
     The last split is not applied to the rows yet.
     """
-    sums, words, facts = shared.sums, shared.rows.words, shared.facts
+    sums, facts = shared.sums, shared.facts
     side, asked = np.zeros(1 << shared.growth.depth, np.uint8), (0, 0, 0, 0)
     splits: list[Split] = []
     gains: list[Vector] = []
-    gradient, curvature, tasks = sums.gradient, sums.curvature, sums.tasks
     for level in range(shared.growth.depth):
-        leaves, counted = 1 << level, max(1 << level >> 1, 1)
-
-        def add(task: int, first: int, last: int, level: int = level) -> None:
-            histograms.add_level(words, first, last, level, asked, side, *rows, groups, *tasks[task])
-
-        shared.run(add)
-        own = counted * histograms.WIDTH
-        _, whole, bend = tasks[0]
-        for _, part, part_bend in tasks[1:]:
-            whole[:, :own] += part[:, :own]
-            bend[:, :own] += part_bend[:, :own]
-            part[:, :own], part_bend[:, :own] = 0, 0
+        leaves = 1 << level
+        counted = _count(shared, sums, level, (asked, side, *rows), groups)
         if level == 0:
-            gradient[:, :own], curvature[:, :own] = whole[:, :own], bend[:, :own]
-            whole[:, :own], bend[:, :own] = 0, 0
+            for whole, part in zip((sums.gradient, sums.curvature), counted, strict=True):
+                whole[:, : histograms.WIDTH] = part[:, : histograms.WIDTH]
+                part[:, : histograms.WIDTH] = 0
         else:
-            histograms.divide_leaves(gradient, curvature, whole, bend, counted, side)
-        found, place, lane, kind, number = best_split(gradient, curvature, groups, facts, leaves, scale, PENALTY)
+            histograms.divide_leaves(sums.gradient, sums.curvature, *counted, leaves >> 1, side)
+        own = sums.gradient, sums.curvature
+        found, place, lane, kind, number = best_split(*own, groups, facts, leaves, scale, PENALTY)
         if not found:
             break
         slot = int(groups[place]) * histograms.LANES + lane
         splits.append(_split(shared.rows, slot, kind, number))
         gains.append(np.empty(leaves))
         chosen = place, lane, kind, number, facts[slot, 0], leaves, _sign(shared, splits[-1])
-        describe_split(gradient, curvature, *chosen, scale, PENALTY, side, gains[-1])
+        describe_split(*own, *chosen, scale, PENALTY, side, gains[-1])
         asked = (int(groups[place]), lane, *_comparison(kind, number))
         if shared.growth.one_feature and not level:
-            groups, facts = groups[place : place + 1], _alone(facts, slot)
-            gradient, curvature = gradient[place : place + 1], curvature[place : place + 1]
-            tasks = [tuple(one[place : place + 1] for one in task) for task in tasks]
+            groups, facts, sums = groups[place : place + 1], _alone(facts, slot), sums.of_group(place)
     return splits, gains, asked
+
+
+def _count(
+    shared: SymmetricRows, sums: _Sums, level: int, rows: tuple[Any, ...], groups: Wholes
+) -> tuple[Wholes, Wholes]:
+    """Sums over the rows that are counted at a level, in the memory of the first task."""
+
+    def add(task: int, first: int, last: int) -> None:
+        histograms.add_level(shared.rows.words, first, last, level, *rows, groups, *sums.tasks[task])
+
+    shared.run(add)
+    own = max(1 << level >> 1, 1) * histograms.WIDTH
+    _, *counted = sums.tasks[0]
+    for _, *others in sums.tasks[1:]:
+        for whole, part in zip(counted, others, strict=True):
+            whole[:, :own] += part[:, :own]
+            part[:, :own] = 0
+    return counted[0], counted[1]
 
 
 def _comparison(kind: int, number: int) -> tuple[int, int]:
@@ -435,15 +463,20 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
     level = np.repeat(np.arange(depth), 1 << np.arange(depth))
     left = 2 * np.arange(first_leaf, dtype=np.int64) + 1
     last = level == depth - 1
-    counts = [tree.count[_from_left(depth)]]
+    counts = [tree.documents[_from_left(depth)]]
     for _ in range(depth):
         counts.append(counts[-1].reshape(-1, 2).sum(axis=1))
     categorical = [split.kind == BUT_ONE for split in tree.splits]
-    sets = [_bits(split.cut) if code else np.empty(0, np.uint32) for split, code in zip(tree.splits, categorical, strict=True)]
+    sets = [
+        _bits(split.cut) if code else np.empty(0, np.uint32)
+        for split, code in zip(tree.splits, categorical, strict=True)
+    ]
     lengths = np.array([len(words) for words in sets], np.int64)
     return {
         "feature": np.array([split.feature for split in tree.splits], np.int64)[level],
-        "threshold": np.array([0.0 if code else split.cut for split, code in zip(tree.splits, categorical, strict=True)])[level],
+        "threshold": np.array(
+            [0.0 if code else split.cut for split, code in zip(tree.splits, categorical, strict=True)]
+        )[level],
         "left": np.where(last, first_leaf - 1 - left, left),
         "right": np.where(last, first_leaf - 2 - left, left + 1),
         "default_left": np.array([split.kind == ABOVE for split in tree.splits], np.uint8)[level],
