@@ -32,7 +32,7 @@ def boosted(X: Any, y: Any, sizes: Any) -> None:
     import rankwise as rw
 
     lists = rw.Queries.from_arrays(X, y, group=sizes)
-    rw.BoostedRanker(trees=TREES, patience=None, seeds=1).fit(lists)
+    rw.BoostedRanker(engine="lightgbm", trees=TREES, patience=None, seeds=1).fit(lists)
 
 
 def lambdarank(X: Any, y: Any, sizes: Any) -> None:

@@ -67,7 +67,7 @@ def test_w17_threads_respect_the_quota_and_few_values_take_one(monkeypatch):
     assert parallel.engine_threads(3, 10**8) == 1
 
 
-def trees(engine="lightgbm"):
+def trees(engine="symmetric"):
     queries = rw.make_lists(30, features=4, random_state=0)
     model = rw.BoostedRanker(trees=6, seeds=1, patience=None, engine=engine, n_jobs=2).fit(queries)
     return model.predict(queries).tobytes()
@@ -75,18 +75,23 @@ def trees(engine="lightgbm"):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-@pytest.mark.parametrize("engine", ["lightgbm", "catboost"])
+@pytest.mark.parametrize("engine", ["symmetric", "lightgbm", "catboost"])
 def test_s8_trees_grow_in_a_forked_child_with_the_same_bits(engine):
-    pytest.importorskip(engine)
+    if engine != "symmetric":
+        pytest.importorskip(engine)
     expected = trees(engine)  # the threads of the engine have run in the parent
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(trees, (engine,)).get(timeout=120) == expected
 
 
-def test_w17_one_and_two_threads_grow_the_same_trees():
+@pytest.mark.parametrize("engine", ["symmetric", "lightgbm"])
+def test_w17_one_and_two_threads_grow_the_same_trees(engine):
     queries = rw.make_lists(30, features=4, random_state=0)
     found = {
-        rw.BoostedRanker(trees=5, seeds=1, patience=None, n_jobs=jobs).fit(queries).predict(queries).tobytes()
+        rw.BoostedRanker(engine=engine, trees=5, seeds=1, patience=None, n_jobs=jobs)
+        .fit(queries)
+        .predict(queries)
+        .tobytes()
         for jobs in (None, 1, 2)
     }
     assert len(found) == 1

@@ -87,7 +87,7 @@ def test_a_committee_of_trees_and_weights_scores_in_the_bits_of_predict():
 
 def test_weights_and_boosted_trees_are_exported_as_one_sum_of_trees():
     pytest.importorskip("lightgbm")
-    trees = rw.BoostedRanker(trees=8, patience=None, seeds=2, smallest_leaf=2, n_jobs=1)
+    trees = rw.BoostedRanker(trees=8, patience=None, seeds=2, depth=3, n_jobs=1)
     model = rw.Committee([rw.RidgeRanker(), trees, rw.LinearModel.of(np.ones(4), intercept=2.0)], folds=2).fit(TRAIN)
     assert model.ensemble_.n_trees == 16
     np.testing.assert_allclose(model.ensemble_.predict(TEST.X), model.predict(TEST), atol=1e-12)

@@ -198,7 +198,7 @@ def test_numbers_that_no_run_has_are_refused(name, tmp_path):
 def test_losses_and_measures_are_parameters_like_any_other(loss, tmp_path):
     measure = parse("nDCG(dcg='log2')@3")
     if loss.noisy:  # which streams refuse
-        model = rw.BoostedRanker(measure, loss=loss, trees=3, patience=None, seeds=1, smallest_leaf=2).fit(lists())
+        model = rw.BoostedRanker(measure, loss=loss, trees=3, patience=None, depth=2).fit(lists())
     else:
         model = OnlineRanker(loss, measure=measure, eta=np.float64(0.01)).fit(lists())
     model.save(tmp_path / "model.rankwise")

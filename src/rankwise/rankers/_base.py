@@ -114,6 +114,11 @@ class CommonParameters:
         if self.missing == "keep" and not getattr(self, "keeps_missing", False):
             raise self._wrong("missing", "'error', 'zero' or 'min', because it gives no meaning to missing values")
 
+    @classmethod
+    def _parameters_from_file(cls, found: dict[str, Any]) -> dict[str, Any]:
+        """The parameters in a file, as they are called today; rankers mend those that they no longer take."""
+        return found
+
     def _wrong(self, name: str, expected: str) -> RankwiseError:
         """The error about a parameter that does not fit the others."""
         return RankwiseError(describe(getattr(self, name), name, type(self).__name__, expected))

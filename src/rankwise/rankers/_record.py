@@ -530,7 +530,7 @@ def _with_names_of_today(parameters: Mapping[str, Any], kind: "type[Ranker]") ->
     found = {**kind.before, **found}
     if old.get("ball") is not None and "penalty" in known:  # a ball of a batch ranker was one in the l1 norm
         found["penalty"] = "l1"
-    return found
+    return kind._parameters_from_file(found)
 
 
 def _refuse_unless_it_scores(ranker: "Ranker", width: int) -> None:

@@ -1,4 +1,4 @@
-"""BoostedRanker: its recipe, what is promised about it, and what it refuses."""
+"""BoostedRanker with LightGBM's trees: its recipe, what is promised about it, and what it refuses."""
 
 import copy
 import os
@@ -31,13 +31,18 @@ def queries(count=80, seed=0, names=("a", "b", "c", "d")):
     return rw.Queries.from_arrays(X, y, group=sizes, feature_names=names)
 
 
+def lightgbm_trees(*measure, **options):
+    """A ranker whose trees LightGBM grows."""
+    return rw.BoostedRanker(*measure, **{"engine": "lightgbm", **options})
+
+
 # ------------------------------------------------------------------------------------------------------- the recipe
 
 
 def test_trees_are_those_of_lightgbm_on_the_derivatives_of_the_loss():
     """A plain loop over a plain data set, seed by seed, and the mean of the raw scores."""
     lists = queries()
-    model = rw.BoostedRanker("nDCG@5", trees=12, patience=None, seeds=2, n_jobs=1, random_state=7).fit(lists)
+    model = lightgbm_trees("nDCG@5", trees=12, patience=None, seeds=2, n_jobs=1, random_state=7).fit(lists)
     seeds = np.random.default_rng(7).integers(0, 2**31 - 1, 2).tolist()
     params = {
         "objective": "none", "metric": "none", "verbosity": -1, "num_threads": 1, "deterministic": True,
@@ -63,7 +68,7 @@ def test_trees_are_those_of_lightgbm_on_the_derivatives_of_the_loss():
 
 def test_the_number_of_trees_is_the_best_of_the_curve_on_held_out_queries():
     lists = queries(120)
-    model = rw.BoostedRanker(trees=60, seeds=1, n_jobs=1, patience=20).fit(lists)
+    model = lightgbm_trees(trees=60, seeds=1, n_jobs=1, patience=20).fit(lists)
     trees, values = model.history_["trees"], model.history_["validation"]
     np.testing.assert_array_equal(trees, np.arange(5, trees[-1] + 1, 5))
     means = np.array([values[max(i - 1, 0) : i + 2].mean() for i in range(len(values))])
@@ -76,14 +81,14 @@ def test_the_number_of_trees_is_the_best_of_the_curve_on_held_out_queries():
 def test_a_validation_set_selects_alone_or_joins_the_training_queries():
     train, held = queries(60), queries(60, seed=1)
     settings = {"trees": 30, "seeds": 1, "n_jobs": 1, "learning_rate": 0.3}
-    alone = rw.BoostedRanker(**settings, refit="train").fit(train, validation=held)
-    fixed = rw.BoostedRanker(**{**settings, "trees": alone.trees_}, patience=None).fit(train)
+    alone = lightgbm_trees(**settings, refit="train").fit(train, validation=held)
+    fixed = lightgbm_trees(**{**settings, "trees": alone.trees_}, patience=None).fit(train)
     # thresholds may lie between documents of the validation set, which no tree has learned from
     assert np.corrcoef(alone.predict(held), fixed.predict(held))[0, 1] > 0.9
     looks = dict(zip(alone.history_["trees"].tolist(), alone.history_["validation"].tolist(), strict=True))
     assert looks[alone.trees_] == pytest.approx(alone.score(held), abs=1e-12)
-    both = rw.BoostedRanker(**settings).fit(train, validation=held)
-    pooled = rw.BoostedRanker(**settings).fit(rw.Queries.concat([train, held], rename=True))
+    both = lightgbm_trees(**settings).fit(train, validation=held)
+    pooled = lightgbm_trees(**settings).fit(rw.Queries.concat([train, held], rename=True))
     np.testing.assert_array_equal(both.predict(held), pooled.predict(held))
 
 
@@ -91,7 +96,7 @@ def test_labels_that_are_held_out_teach_nothing():
     train, held = queries(40), queries(40, seed=1)
     wrong = held.with_labels(held.y[::-1].copy())
     settings = {**SMALL, "trees": 5, "refit": "train"}  # a single look: the number of trees is 5
-    one, other = (rw.BoostedRanker(**settings).fit(train, validation=part) for part in (held, wrong))
+    one, other = (lightgbm_trees(**settings).fit(train, validation=part) for part in (held, wrong))
     assert one.trees_ == other.trees_ == 5
     np.testing.assert_array_equal(one.predict(held), other.predict(held))
 
@@ -106,7 +111,7 @@ def test_many_queries_have_one_part_held_out(monkeypatch):
         return seen
 
     monkeypatch.setattr(boosted.BoostedRanker, "_parts", parts)
-    rw.BoostedRanker(**SMALL).fit(lists)
+    lightgbm_trees(**SMALL).fit(lists)
     assert [len(part) for part in seen] == [30]
 
 
@@ -134,7 +139,7 @@ def test_joined_sets_go_on_query_after_query():
 
 def test_it_learns_what_no_linear_ranker_can():
     train, test = queries(200), queries(100, seed=1)
-    boosted_score = rw.BoostedRanker(trees=80, seeds=1, n_jobs=1).fit(train).score(test)
+    boosted_score = lightgbm_trees(trees=80, seeds=1, n_jobs=1).fit(train).score(test)
     assert boosted_score > rw.RidgeRanker().fit(train).score(test) + 0.1
 
 
@@ -144,20 +149,20 @@ def test_it_learns_what_no_linear_ranker_can():
 def test_any_loss_can_be_boosted(loss):
     train, test = queries(150), queries(100, seed=1)
     start = "ridge" if isinstance(loss, losses.SmoothedMeasure) else None
-    model = rw.BoostedRanker(loss=loss, start=start, trees=60, seeds=1, n_jobs=1).fit(train)
+    model = lightgbm_trees(loss=loss, start=start, trees=60, seeds=1, n_jobs=1).fit(train)
     assert model.score(test) > rw.RidgeRanker().fit(train).score(test)
 
 
 def test_a_loss_that_is_stationary_at_equal_scores_asks_for_a_start():
     with pytest.raises(RankwiseError, match=r"SmoothNDCG.* gradient of 0 at equal scores.*start='ridge'"):
-        rw.BoostedRanker(loss=losses.SmoothNDCG(), **SMALL).fit(queries())
+        lightgbm_trees(loss=losses.SmoothNDCG(), **SMALL).fit(queries())
 
 
 def test_a_start_is_part_of_the_model(tmp_path):
     lists = queries()
     ridge = rw.RidgeRanker(alpha=1.0).fit(lists)
     for start in (ridge, ridge.coef_, ridge.coef_.tolist()):
-        model = rw.BoostedRanker(start=start, **{**SMALL, "patience": None}).fit(lists)
+        model = lightgbm_trees(start=start, **{**SMALL, "patience": None}).fit(lists)
         np.testing.assert_array_equal(model.ensemble_.coef, ridge.coef_)
     plain = model.predict(lists) - ridge.predict(lists)
     assert np.abs(plain).max() > 0.01
@@ -168,22 +173,22 @@ def test_a_start_is_part_of_the_model(tmp_path):
 
 def test_with_a_start_no_trees_may_be_best():
     lists = rw.make_lists(60, documents=6, features=3, random_state=0)
-    model = rw.BoostedRanker(start="ridge", **SMALL).fit(lists)
+    model = lightgbm_trees(start="ridge", **SMALL).fit(lists)
     assert model.history_["trees"][0] == 0
     assert model.ensemble_.coef is not None
 
 
 def test_document_and_query_weights_change_what_is_learned():
     lists = queries()
-    plain = rw.BoostedRanker(**SMALL, patience=None).fit(lists).predict(lists)
+    plain = lightgbm_trees(**SMALL, patience=None).fit(lists).predict(lists)
     rng = np.random.default_rng(0)
     ones = lists.with_document_weight(np.ones(lists.n_documents))
-    np.testing.assert_array_equal(rw.BoostedRanker(**SMALL, patience=None).fit(ones).predict(lists), plain)
+    np.testing.assert_array_equal(lightgbm_trees(**SMALL, patience=None).fit(ones).predict(lists), plain)
     for weighted in (
         lists.with_document_weight(rng.integers(0, 3, lists.n_documents).astype(float)),
         lists.with_weight(rng.integers(0, 3, len(lists)).astype(float)),
     ):
-        assert (rw.BoostedRanker(**SMALL, patience=None).fit(weighted).predict(lists) != plain).any()
+        assert (lightgbm_trees(**SMALL, patience=None).fit(weighted).predict(lists) != plain).any()
 
 
 def test_queries_of_weight_zero_are_as_good_as_absent_but_for_thresholds():
@@ -204,13 +209,13 @@ def test_missing_values_are_the_engine_s_own(tmp_path):
     X = lists.X.copy()
     X[lists.y > 1, 3] = np.nan  # what is missing tells the label
     holes = rw.Queries.from_arrays(X, lists.y, group=lists.sizes, missing="keep")
-    model = rw.BoostedRanker(**SMALL).fit(holes)
-    assert model.score(holes) > rw.BoostedRanker(**SMALL).fit(lists).score(lists)
+    model = lightgbm_trees(**SMALL).fit(holes)
+    assert model.score(holes) > lightgbm_trees(**SMALL).fit(lists).score(lists)
     model.save(tmp_path / "m.rankwise")
     np.testing.assert_array_equal(rw.load(tmp_path / "m.rankwise").predict(X), model.predict(holes))
     with pytest.raises(DataError, match="start="):
-        rw.BoostedRanker(start="ridge", **SMALL).fit(holes)
-    linear = rw.BoostedRanker(start="ridge", **SMALL).fit(lists)
+        lightgbm_trees(start="ridge", **SMALL).fit(holes)
+    linear = lightgbm_trees(start="ridge", **SMALL).fit(lists)
     with pytest.raises(DataError, match="start="):
         linear.predict(X)
 
@@ -219,18 +224,18 @@ def test_missing_values_are_the_engine_s_own(tmp_path):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_monotone_feature_never_turns(key, sign):
     lists = queries(150)
-    model = rw.BoostedRanker(monotone={key: sign}, **{**SMALL, "trees": 40}).fit(lists)
+    model = lightgbm_trees(monotone={key: sign}, **{**SMALL, "trees": 40}).fit(lists)
     rows = np.repeat(lists.X[:50], 40, axis=0)
     rows[:, 1] = np.tile(np.linspace(-4, 4, 40), 50)
     steps = np.diff(model.predict(rows).reshape(50, 40), axis=1)
     assert (sign * steps >= 0).all()
-    free = rw.BoostedRanker(**{**SMALL, "trees": 40}).fit(lists)
+    free = lightgbm_trees(**{**SMALL, "trees": 40}).fit(lists)
     assert (np.diff(free.predict(rows).reshape(50, 40), axis=1) * sign < 0).any()
 
 
 def test_additive_models_are_sums_of_shape_functions():
     lists = queries(100)
-    model = rw.BoostedRanker(additive=True, **SMALL).fit(lists)
+    model = lightgbm_trees(additive=True, **SMALL).fit(lists)
     assert model.ensemble_.additive
     table = model.shapes_
     total = np.zeros(lists.n_documents)
@@ -242,7 +247,7 @@ def test_additive_models_are_sums_of_shape_functions():
     np.testing.assert_allclose(total, model.predict(lists), rtol=1e-12, atol=1e-12)
     assert table.plot() is not None
     with pytest.raises(RankwiseError, match="shape functions require"):
-        _ = rw.BoostedRanker(**SMALL).fit(lists).shapes_
+        _ = lightgbm_trees(**SMALL).fit(lists).shapes_
 
 
 def test_categories_are_split_into_sets(tmp_path):
@@ -253,20 +258,20 @@ def test_categories_are_split_into_sets(tmp_path):
     y = np.isin(codes, [1, 4, 6, 11]).astype(float)
     lists = rw.Queries.from_arrays(X, y, group=sizes, feature_names=["shop", "price"])
     settings = {**SMALL, "trees": 3, "patience": None, "leaves": 2, "feature_fraction": 1.0}
-    model = rw.BoostedRanker(categorical_features=["shop"], **settings).fit(lists)
+    model = lightgbm_trees(categorical_features=["shop"], **settings).fit(lists)
     assert model.ensemble_.categorical.all()
-    assert model.score(lists) > rw.BoostedRanker(**settings).fit(lists).score(lists)
+    assert model.score(lists) > lightgbm_trees(**settings).fit(lists).score(lists)
     model.save(tmp_path / "m.rankwise")
     np.testing.assert_array_equal(rw.load(tmp_path / "m.rankwise").predict(lists), model.predict(lists))
     for bad in (-1.0, 0.5):
         X[3, 0] = bad
         with pytest.raises(DataError, match=f"non-negative integers, got {bad:g} at row 3"):
-            rw.BoostedRanker(categorical_features=[0], **settings).fit(X, y, group=sizes)
+            lightgbm_trees(categorical_features=[0], **settings).fit(X, y, group=sizes)
 
 
 def test_importance_and_contributions():
     lists = queries(120)
-    model = rw.BoostedRanker(**SMALL).fit(lists)
+    model = lightgbm_trees(**SMALL).fit(lists)
     assert model.feature_importances_.sum() == pytest.approx(1.0)
     assert model.feature_importances_[3] < model.feature_importances_[:3].min()
     parts, constant = model._contributions(lists.X)
@@ -277,7 +282,7 @@ def test_importance_and_contributions():
 
 def test_a_certificate_rests_on_hold_out_queries_alone():
     train, held = queries(60), queries(200, seed=1)
-    model = rw.BoostedRanker(**SMALL).fit(train)
+    model = lightgbm_trees(**SMALL).fit(train)
     assert model.certificate(train, held).headline is not None
     without = model.certificate(train)
     assert without.headline is None or not without.headline.informative
@@ -289,7 +294,7 @@ RUN = """
 import hashlib, sys
 import numpy as np, rankwise as rw
 lists = rw.make_lists(300, documents=(5, 30), features=9, random_state=3)
-model = rw.BoostedRanker(trees=20, seeds=2, n_jobs=int(sys.argv[1])).fit(lists)
+model = rw.BoostedRanker(engine="lightgbm", trees=20, seeds=2, n_jobs=int(sys.argv[1])).fit(lists)
 print(hashlib.sha256(model.predict(lists).tobytes()).hexdigest())
 """
 
@@ -310,7 +315,7 @@ def test_no_bit_depends_on_threads_in_processes_of_their_own():
 
 def test_a_saved_model_scores_without_lightgbm(tmp_path):
     lists = queries()
-    model = rw.BoostedRanker(**SMALL).fit(lists)
+    model = lightgbm_trees(**SMALL).fit(lists)
     model.save(tmp_path / "m.rankwise")
     np.save(tmp_path / "X.npy", lists.X)
     run = (
@@ -358,13 +363,13 @@ def test_a_saved_model_scores_without_lightgbm(tmp_path):
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(given, message):
     with pytest.raises(RankwiseError, match=message) as error:
-        rw.BoostedRanker(**{**SMALL, **given}).fit(queries(10))
+        lightgbm_trees(**{**SMALL, **given}).fit(queries(10))
     assert "\n" not in str(error.value)
 
 
 def test_copies_score_as_the_model_does_after_it_has_scored():
     lists = queries()
-    model = rw.BoostedRanker(**SMALL).fit(lists)
+    model = lightgbm_trees(**SMALL).fit(lists)
     scores = model.predict(lists)
     for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(twin.predict(lists), scores)
@@ -372,5 +377,5 @@ def test_copies_score_as_the_model_does_after_it_has_scored():
 
 def test_a_single_document_is_learned_from_without_fuss():
     with pytest.warns(NothingLearnedWarning):
-        model = rw.BoostedRanker().fit(np.ones((1, 2)), [1], group=[1])
+        model = lightgbm_trees().fit(np.ones((1, 2)), [1], group=[1])
     assert model.predict(np.ones((1, 2))).tolist() == [0.0]

@@ -239,7 +239,8 @@ class Boosted:
                 raise _TimeIsOver
 
         with suppress(_TimeIsOver):
-            grow_together(models, look, self.ranker.trees, self.ranker.patience or self.ranker.trees, curve, after)
+            patience = self.ranker._setting("patience") or self.ranker.trees
+            grow_together(models, look, self.ranker.trees, patience, curve, after)
         self.trees = curve.best if curve.judged else curve.trees[-1]
         scores = looks[curve.trees.index(self.trees)] / (1 + len(others))
         for seed in others:
@@ -252,7 +253,7 @@ class Boosted:
 
     def _seeds(self) -> list[int]:
         """The seeds that the ranker itself draws."""
-        drawn = as_random(self.ranker.random_state).integers(0, 2**31 - 1, self.ranker.seeds)
+        drawn = as_random(self.ranker.random_state).integers(0, 2**31 - 1, self.ranker._setting("seeds"))
         return list(map(int, drawn))
 
     def fit(self, queries: Queries) -> Ranker:
@@ -282,9 +283,9 @@ class _Folds:
 
     def models(self, seed: int) -> "list[Growing]":
         """A booster without trees for every fold."""
-        from rankwise.rankers.boosting.boosted import _with_seed
+        from rankwise.rankers.boosting.folds import with_seed
 
-        seeded = _with_seed(self._derivatives, seed)
+        seeded = with_seed(self._derivatives, seed)
         return [self._rows.model(seeded.without(rows), seed, None, self._ranker.n_jobs) for rows in self._held]
 
     def held_out(self, scores: Sequence[Vector]) -> Vector:

@@ -1,25 +1,26 @@
 """BoostedRanker: gradient boosted trees on any loss of the package, stopped by the measure itself.
 
-LightGBM (:mod:`rankwise.rankers.boosting.growing`) or CatBoost (:mod:`rankwise.rankers.boosting.catboost`)
-grows the trees; what is kept is a :class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`, so that a fitted
-ranker scores, explains itself and is saved without either.
+The package itself (:mod:`rankwise.rankers.boosting.symmetric`), LightGBM (:mod:`rankwise.rankers.boosting.growing`) or
+CatBoost (:mod:`rankwise.rankers.boosting.catboost`) grows the trees; what is kept is a
+:class:`~rankwise.rankers.boosting.tree_ensemble.TreeEnsemble`, so that a fitted ranker scores, explains itself and is
+saved without either of the two.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._figures import COLORS, PlottedTable
+from rankwise._kernels.histograms import BINS
 from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
-from rankwise.losses import StochasticNDCG
+from rankwise.losses import GradedPairs, StochasticNDCG
 from rankwise.losses._base import Loss
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
@@ -30,11 +31,12 @@ from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
+from rankwise.rankers.boosting.folds import Fold, TreesGrown, grown, without_part
 from rankwise.rankers.boosting.growing import (
+    LOOK,
     UNJUDGED,
     BinnedRows,
     Growing,
-    TreeCurve,
     grow_together,
     joined,
     no_trees,
@@ -42,13 +44,34 @@ from rankwise.rankers.boosting.growing import (
     rows_of,
 )
 from rankwise.rankers.boosting.objectives import Derivatives
+from rankwise.rankers.boosting.shape_functions import ShapeFunctions
+from rankwise.rankers.boosting.symmetric import DEEPEST, Growth, SymmetricRows
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 if TYPE_CHECKING:
-    from rankwise.rankers.boosting.catboost import QuantizedRows
+    from rankwise.rankers.boosting.folds import AnyRows
 
 Vector = NDArray[np.float64]
+
+Engine = Literal["symmetric", "lightgbm", "catboost"]
+# What each engine takes, and its own values.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "symmetric": {
+        "learning_rate": 0.05, "depth": 6, "row_fraction": 0.8, "feature_fraction": 1.0, "bins": 64, "seeds": 1,
+        "patience": 100, "refit": "average",
+    },
+    "lightgbm": {
+        "learning_rate": 0.08, "leaves": 15, "smallest_leaf": 20, "row_fraction": 0.8, "feature_fraction": 0.5,
+        "seeds": 3, "patience": 60, "refit": "all",
+    },
+    "catboost": {
+        "learning_rate": 0.08, "depth": 6, "row_fraction": 0.8, "feature_fraction": 0.5, "seeds": 3, "patience": 60,
+        "refit": "all",
+    },
+}  # fmt: skip
+# The measure of symmetric trees is looked at after every so many.
+SYMMETRIC_LOOK = 10
 
 _HISTORY: dict[str, type[np.generic]] = {"trees": np.int64, "validation": np.float64, "mean of three": np.float64}
 
@@ -68,50 +91,60 @@ class BoostedRanker(Ranker):
         The measure that selects the number of trees; ``score`` reports it.
     loss : Loss, default=None
         What the trees minimize: any loss of :mod:`rankwise.losses`, or one of your own. None is
+        :class:`~rankwise.losses.GradedPairs` for symmetric trees. With LightGBM it is
         :class:`~rankwise.losses.StochasticNDCG` with the gain, discount and cut-off of the measure where it is an
         NDCG@k, and NDCG@10 otherwise. A loss without ``curvature`` has a constant one, see
         :func:`rankwise.boosting.objective`.
     trees : int, default=1000
-        The largest number of trees per seed.
-    learning_rate : float, default=0.08
-        The share of a step that is taken.
-    leaves : int, default=15
-        The largest number of leaves of a tree, with LightGBM.
-    depth : int, default=6
-        The number of levels of a tree, with CatBoost: all nodes of a level ask the same question, and there are up to
-        2^depth leaves.
-    smallest_leaf : int, default=20
-        The smallest number of documents in a leaf, as LightGBM estimates it; CatBoost has no such limit.
-    row_fraction : float, default=0.8
-        The share of the documents that each tree is grown on.
-    feature_fraction : float, default=0.5
-        The share of the features that each tree, with CatBoost each level, may split on.
-    seeds : int, default=3
-        Number of models that are averaged; they differ in the rows, features and noise that they draw.
-    patience : int, default=60
+        The largest number of trees per model.
+    learning_rate : float, default=None
+        The share of a step that is taken. None is 0.05 for symmetric trees, 0.08 with LightGBM and CatBoost.
+    leaves : int, default=None
+        The largest number of leaves of a tree, with LightGBM; None is 15.
+    depth : int, default=None
+        The number of levels of a tree, of symmetric trees (at most 10) and with CatBoost (at most 16): all nodes of a
+        level ask the same question, and there are up to 2^depth leaves. None is 6.
+    smallest_leaf : int, default=None
+        The smallest number of documents in a leaf, as LightGBM estimates it; None is 20.
+    row_fraction : float, default=None
+        The share of the documents that each tree is grown on; None is 0.8. Leaves of symmetric trees have the values of
+        all documents.
+    feature_fraction : float, default=None
+        The share of the features that each tree, with CatBoost each level, may split on. None is all for symmetric
+        trees, 0.5 with LightGBM and CatBoost. Symmetric trees draw groups of four features.
+    bins : int, default=None
+        The largest number of bins of a feature, from 3 to 64, one of them for NaN, for symmetric trees; None is 64.
+    seeds : int, default=None
+        Number of models that are averaged; they differ in the rows, features and noise that they draw. None is 1 for
+        symmetric trees, 3 with LightGBM and CatBoost.
+    patience : int or "auto", default="auto"
         Trees without a better measure after which the search for their number ends; None grows ``trees`` trees and
-        searches nothing.
+        searches nothing. "auto" is 100 for symmetric trees, 60 with LightGBM and CatBoost.
     folds : int, default=5
         Number of parts of the queries that are held out in turn to find the number of trees. Of more than 2,000
         queries a single part is held out, of at most 2,000.
-    refit : {"all", "train"}, default="all"
-        What happens with a validation set. "all": it joins the training queries, parts of both are held out in turn,
-        and the final trees are grown on both. "train": it selects the number of trees, which are grown on the training
-        queries alone.
+    refit : {"average", "all", "train"}, default=None
+        What happens after the search for the number of trees. "average": the models of the folds, cut to that number,
+        are averaged; a validation set joins the training queries before. "all": a validation set joins the training
+        queries, and the final trees are grown on all of them. "train": a validation set selects the number of trees
+        alone, and trees are grown on the training queries. None is "average" for symmetric trees, "all" with LightGBM
+        and CatBoost. Without a search trees are grown on all queries.
     start : "ridge", fitted linear ranker, or array of shape (n_features,), default=None
         Linear scores that the trees are added to: of a :class:`~rankwise.RidgeRanker` on the training queries (those
         that are not held out, where parts are), or given. They are part of the model.
     monotone : mapping of str or int to {-1, 1}, default=None
         Features, by name or number, that the score must not fall (1) or rise (-1) with.
     additive : bool, default=False
-        Whether every tree has a single split: the score is then a sum of functions of single features, see
-        ``shapes_``.
+        Whether every tree splits on a single feature: the score is then a sum of functions of single features, see
+        ``shapes_``. A tree has one split; symmetric trees may have depth 2.
     categorical_features : sequence of str or int, default=None
-        Features, by name or number, whose values are codes of categories, whole numbers from 0; the trees split them
-        into sets. Categories that the training queries do not have go with the larger side's others.
-    engine : {"lightgbm", "catboost"}, default="lightgbm"
-        What grows the trees. "catboost" is CatBoost's YetiRank, which has a loss of its own: it takes no ``loss``,
-        ``start``, ``categorical_features`` and document weights.
+        Features, by name or number, whose values are codes of categories, whole numbers from 0. Symmetric trees split
+        one category of at most 63 from all others, LightGBM splits categories into sets. Categories that the training
+        queries do not have, and NaN, go with the others.
+    engine : {"symmetric", "lightgbm", "catboost"}, default="symmetric"
+        What grows the trees. "symmetric": the package itself. "lightgbm": LightGBM, from leaf to leaf. "catboost":
+        CatBoost's YetiRank, which has a loss of its own: it takes no ``loss``, ``start``, ``categorical_features`` and
+        document weights. A parameter that the engine does not have raises an error.
     random_state : int or numpy.random.Generator, default=0
         Seed of everything that is drawn.
     n_jobs : int, default=None
@@ -124,9 +157,9 @@ class BoostedRanker(Ranker):
     Attributes
     ----------
     ensemble_ : TreeEnsemble
-        The trees of all seeds, and the linear start if there is one.
+        The trees of all models, and the linear start if there is one.
     trees_ : int
-        Number of trees per seed that was selected.
+        Number of trees per model that was selected.
     history_ : History
         The measure on the held-out queries by number of trees, and its mean over three neighbors, whose first maximum
         is taken.
@@ -138,8 +171,13 @@ class BoostedRanker(Ranker):
     Notes
     -----
     The models of all folds grow side by side and share one binned copy of the features, of a byte per value. A fold's
-    held-out documents have weight 0 in it, and LightGBM chooses thresholds from all documents; no label of theirs is
-    seen. The measure of all held-out queries together is looked at every 5 trees.
+    held-out documents have weight 0 in it, and thresholds are chosen from all documents; no label of theirs is seen.
+    The measure of all held-out queries together is looked at every 5 trees, every 10 of symmetric ones.
+
+    A symmetric tree is grown level by level: its next split maximizes the sum of G^2 / (H + 3) over the leaves, G and H
+    sums of first and second derivatives, which are scaled to a mean curvature of 1. They are rounded to integers of 20
+    and 12 bits, so that sums are exact, and no order of documents or threads changes a bit. NaN goes to the side where
+    it does better, also alone, and left where training had none.
 
     CatBoost's models grow side by side, too, on thresholds from all documents. Queries whose labels are all equal are
     left out, because they have no pairs. CatBoost saves no gains: ``feature_importances_`` are then shares in the
@@ -149,7 +187,8 @@ class BoostedRanker(Ranker):
     Document weights are those of the loss, if it takes them. Otherwise they multiply the derivatives of a document, as
     in LightGBM. There is no bound on trees from their training queries: certificates rest on a hold-out set.
 
-    After Ctrl-C the ranker holds the seeds that were finished, or else the trees that were growing.
+    After Ctrl-C the ranker holds the models that were finished, or else the trees that were growing, of the first fold
+    if the number of trees was being searched.
 
     References
     ----------
@@ -166,8 +205,8 @@ class BoostedRanker(Ranker):
     --------
     >>> from rankwise import make_lists
     >>> queries = make_lists(60, documents=8, features=4, random_state=1)
-    >>> model = BoostedRanker(trees=20, seeds=1, n_jobs=1).fit(queries)
-    >>> model.ensemble_.n_trees == model.trees_ <= 20
+    >>> model = BoostedRanker(trees=20, n_jobs=1).fit(queries)
+    >>> model.ensemble_.n_trees == 5 * model.trees_ <= 100
     True
     """
 
@@ -178,31 +217,34 @@ class BoostedRanker(Ranker):
 
     loss: AnyLoss | None = None
     trees: Int32 = 1000
-    learning_rate: Fraction = 0.08
-    leaves: Annotated[int, NumberRange(2, 2**31)] = 15
-    depth: Annotated[int, NumberRange(1, 16, closed="both")] = 6
-    smallest_leaf: Int32 = 20
-    row_fraction: Fraction = 0.8
-    feature_fraction: Fraction = 0.5
-    seeds: Int32 = 3
-    patience: PositiveInt | None = 60
+    learning_rate: Fraction | None = None
+    leaves: Annotated[int, NumberRange(2, 2**31)] | None = None
+    depth: Annotated[int, NumberRange(1, 16, closed="both")] | None = None
+    smallest_leaf: Int32 | None = None
+    row_fraction: Fraction | None = None
+    feature_fraction: Fraction | None = None
+    bins: Annotated[int, NumberRange(3, BINS, closed="both")] | None = None
+    seeds: Int32 | None = None
+    patience: PositiveInt | Literal["auto"] | None = "auto"
     folds: Folds = 5
-    refit: Literal["all", "train"] = "all"
+    refit: Literal["average", "all", "train"] | None = None
     start: Literal["ridge"] | Weights | None = None
     monotone: Signs | None = None
     additive: bool = False
     categorical_features: Features | None = None
-    engine: Literal["lightgbm", "catboost"] = "lightgbm"
+    engine: Engine = "symmetric"
     random_state: Seed = 0
     missing: Missing = "keep"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests of all rankers use."""
-        small = {"trees": 12, "smallest_leaf": 2, "leaves": 4, "folds": 2}
+        lightgbm = {"engine": "lightgbm", "smallest_leaf": 2, "leaves": 4}
         return (
-            cls(seeds=2, **small),  # type: ignore[arg-type]
-            cls("AP", start="ridge", seeds=1, additive=True, refit="train", **small),  # type: ignore[arg-type]
+            cls(trees=12, folds=2, depth=3),
+            cls("AP", trees=12, folds=2, seeds=2, additive=True, refit="train"),
+            cls(trees=12, folds=2, seeds=2, **lightgbm),  # type: ignore[arg-type]
+            cls("AP", trees=12, folds=2, seeds=1, start="ridge", additive=True, refit="train", **lightgbm),  # type: ignore[arg-type]
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -212,8 +254,8 @@ class BoostedRanker(Ranker):
 
     @property
     def learns_from_validation(self) -> bool:  # type: ignore[override]
-        """Whether the final fit learns from the validation set: with ``refit="all"``."""
-        return self.refit == "all"
+        """Whether the final fit learns from the validation set: not with ``refit="train"``."""
+        return bool(self._setting("refit") != "train")
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -226,10 +268,11 @@ class BoostedRanker(Ranker):
             one.refuse_missing(f"{self.name} with start=")
         together = joined(sets)
         rng = as_random(self.random_state)
-        seeds = rng.integers(0, 2**31 - 1, self.seeds).tolist()
+        seeds = rng.integers(0, 2**31 - 1, self._setting("seeds")).tolist()
         derivatives = Derivatives.of(loss, together, self.n_jobs)
-        rows = self._rows(sets, categorical)
+        rows = self._rows(sets, categorical, seeds[0])
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
+        average = bool(parts) and self._setting("refit") == "average"
         growth = TreesGrown()
 
         def keep() -> bool:
@@ -237,63 +280,81 @@ class BoostedRanker(Ranker):
                 self._take(growth)
             return growth.any
 
-        total = self.trees * (bool(parts) + self.seeds)
+        total = self.trees * (len(seeds) + bool(parts) - average)
         bar = progress("boosting", total, enabled=None if self.verbose else False)
         with self._keep_on_interrupt(keep), bar:
-            if parts:
-                self._search(sets, together, derivatives, rows, parts, seeds[0], growth, lambda: bar.advance(1))
-            if validation is not None and self.refit == "train":
-                derivatives = derivatives.without(rows_of(together, np.arange(len(queries), len(together))))
-            growth.coef = self._start_coef(queries)
-            start = self._start_scores(sets, growth.coef)
-            refuse_stationary(derivatives, start, self.n_jobs)
+            folds = [self._fold(sets, together, derivatives, part) for part in parts]
+            if folds:
+                refuse_stationary(folds[0].derivatives, folds[0].start, self.n_jobs)
+                models = [fold.model(rows, seeds[0], self.n_jobs) for fold in folds]
+                growth.growing, growth.coef = models[0], folds[0].coef
+                self._search(together, folds, models, growth, lambda: bar.advance(1))
             unjudged = self.trees if self.patience is None else min(self.trees, UNJUDGED)
             growth.trees = 0 if not rows.splittable else growth.curve.best if growth.curve.judged else unjudged
-            growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
-            for seed in seeds if growth.trees else ():
-                model = rows.model(_with_seed(derivatives, seed), seed, start, self.n_jobs)
-                growth.growing = model
-                for _ in range(growth.trees):
-                    model.grow()
-                    bar.advance(1)
-                growth.finished.append(model.ensemble())
+            if average and growth.curve.judged:
+                self._average(rows, folds, models, seeds[1:], growth, bar)
+            else:
+                if validation is not None and self._setting("refit") == "train":
+                    derivatives = derivatives.without(rows_of(together, np.arange(len(queries), len(together))))
+                growth.coef = self._start_coef(queries)
+                whole = Fold(derivatives, self._start_scores(sets, growth.coef), growth.coef)
+                refuse_stationary(whole.derivatives, whole.start, self.n_jobs)
+                growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
+                for seed in seeds if growth.trees else ():
+                    growth.growing = whole.model(rows, seed, self.n_jobs)
+                    growth.finished.append(grown(growth.growing, growth.trees, bar))
         self._take(growth)
+
+    def _fold(
+        self, sets: list[Queries], together: Queries, derivatives: Derivatives, part: NDArray[np.int64]
+    ) -> "Fold":
+        """What is learned from without a part of the queries."""
+        coef = self._start_coef(without_part(sets[0], part[part < len(sets[0])]))
+        held = rows_of(together, part)
+        return Fold(derivatives.without(held), self._start_scores(sets, coef), coef, part, held)
 
     def _search(
         self,
-        sets: list[Queries],
         together: Queries,
-        derivatives: Derivatives,
-        rows: "BinnedRows | QuantizedRows",
-        parts: list[NDArray[np.int64]],
-        seed: int,
+        folds: "list[Fold]",
+        models: list[Growing],
         growth: "TreesGrown",
         after: Callable[[], None],
     ) -> None:
         """Find the curve of the measure on held-out parts by number of trees."""
-        places = [rows_of(together, part) for part in parts]
-        models: list[Growing] = []
-        for part, own in zip(parts, places, strict=True):
-            coef = self._start_coef(_without(sets[0], part[part < len(sets[0])]))
-            start = self._start_scores(sets, coef)
-            models.append(rows.model(_with_seed(derivatives.without(own), seed), seed, start, self.n_jobs))
-            if len(models) == 1:
-                growth.growing, growth.coef = models[0], coef
-        sizes = np.concatenate([together.sizes[part] for part in parts])
-        order, bounds = np.concatenate(places), np.append(0, np.cumsum(sizes)).astype(np.int64)
-        weight = np.concatenate([together.query_weight[part] for part in parts])
+        sizes = np.concatenate([together.sizes[fold.part] for fold in folds])
+        order = np.concatenate([fold.held for fold in folds])
+        bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        weight = np.concatenate([together.query_weight[fold.part] for fold in folds])
         measure, labels = self._measure(), together.labels()
 
         def judge(scores: Sequence[Vector]) -> float:
             # every held-out row has the score of the model that did not learn from it
             held = np.zeros(len(labels))
-            for score, own in zip(scores, places, strict=True):
-                held[own] = score[own]
+            for score, fold in zip(scores, folds, strict=True):
+                held[fold.held] = score[fold.held]
             lists = ScoredLists(held, labels, bounds, order)
             return weighted_mean(measure_lists([measure], lists, n_jobs=self.n_jobs)[0], weight)
 
-        patience = cast(int, self.patience)  # there are parts only if it is a number
-        grow_together(models, judge, self.trees, patience, growth.curve, after)
+        look = SYMMETRIC_LOOK if self.engine == "symmetric" else LOOK
+        grow_together(models, judge, self.trees, self._setting("patience"), growth.curve, after, look)
+
+    def _average(
+        self,
+        rows: "AnyRows",
+        folds: "list[Fold]",
+        models: list[Growing],
+        seeds: list[int],
+        growth: "TreesGrown",
+        bar: progress,
+    ) -> None:
+        """Take the models of the folds with the number of trees that was found, and grow as many of other seeds."""
+        coefs = [fold.coef for fold in folds if fold.coef is not None]
+        growth.coef = np.mean(coefs, axis=0) if coefs else None
+        growth.finished += [model.ensemble().first(growth.trees) for model in models]
+        for seed in seeds if growth.trees else ():
+            growth.finished += [grown(fold.model(rows, seed, self.n_jobs), growth.trees) for fold in folds]
+            bar.advance(self.trees)
 
     def _take(self, growth: "TreesGrown") -> None:
         """Set the state: the finished seeds, or what was growing when the fit was stopped."""
@@ -312,8 +373,29 @@ class BoostedRanker(Ranker):
 
     # ------------------------------------------------------------------------------------------- parameters
 
+    @classmethod
+    def _parameters_from_file(cls, found: dict[str, Any]) -> dict[str, Any]:
+        """Files of before hold parameters that their engine does not have, and ignored."""
+        engine = found.setdefault("engine", "lightgbm")
+        owners = {name for settings in DEFAULTS.values() for name in settings} - set(DEFAULTS.get(engine, ()))
+        return {name: None if name in owners else value for name, value in found.items()}
+
+    def _setting(self, name: str) -> Any:
+        """A parameter, or the engine's own value of it."""
+        value = getattr(self, name)
+        usual = "auto" if name == "patience" else None
+        return DEFAULTS[self.engine][name] if value == usual else value
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        for owner, settings in DEFAULTS.items():
+            for name in settings.keys() - DEFAULTS[self.engine].keys():
+                if getattr(self, name) is not None:
+                    raise self._wrong(name, f"None for engine={self.engine!r}: it belongs to engine={owner!r}")
+        if self.engine == "symmetric" and self.depth is not None and self.depth > DEEPEST:
+            raise self._wrong("depth", f"at most {DEEPEST} for engine='symmetric'")
+        if self.engine == "symmetric" and self.additive and self.depth is not None and self.depth > 2:
+            raise self._wrong("depth", "1 or 2 with additive=True")
         if self.start is not None and self.monotone:
             raise self._wrong("monotone", "None if start= is given: it constrains the trees, not the linear scores")
         if self.engine == "catboost":
@@ -329,6 +411,8 @@ class BoostedRanker(Ranker):
         """The loss that is minimized."""
         if self.loss is not None:
             return self.loss
+        if self.engine == "symmetric":
+            return GradedPairs()
         measure = self._measure()
         if not isinstance(measure, NDCG):
             return StochasticNDCG()
@@ -342,34 +426,54 @@ class BoostedRanker(Ranker):
                 "omit them, or use engine='lightgbm'"
             )
 
-    def _rows(self, sets: Sequence[Queries], categorical: Sequence[int]) -> "BinnedRows | QuantizedRows":
+    def _rows(self, sets: Sequence[Queries], categorical: Sequence[int], seed: int = 0) -> "AnyRows":
         """The features as the engine takes them."""
+        if self.engine == "symmetric":
+            bins = self._setting("bins")
+            return SymmetricRows.of(sets, self._growth(categorical), categorical, bins, seed, self.n_jobs)
         if self.engine == "lightgbm":
             return BinnedRows.of(sets, self._params(), categorical, self.n_jobs)
         from rankwise.rankers.boosting.catboost import QuantizedRows
 
         return QuantizedRows.of(sets, self._catboost_params(), self.n_jobs)
 
+    def _growth(self, categorical: Sequence[int]) -> Growth:
+        """How symmetric trees are grown."""
+        signs = self._signs() if self.monotone else []
+        ordered = [number for number in categorical if signs and signs[number]]
+        if ordered:
+            raise DataError(
+                f"monotone takes numbers, and feature {ordered[0]} has categories: omit it from one of both"
+            )
+        return Growth(
+            learning_rate=self._setting("learning_rate"),
+            depth=1 if self.additive and self.depth is None else self._setting("depth"),
+            row_fraction=self._setting("row_fraction"),
+            feature_fraction=self._setting("feature_fraction"),
+            signs=signs,
+            one_feature=self.additive,
+        )
+
     def _catboost_params(self) -> dict[str, Any]:
         """The parameters of CatBoost."""
         found: dict[str, Any] = {
-            "learning_rate": self.learning_rate,
-            "depth": 1 if self.additive else self.depth,
-            "rsm": self.feature_fraction,
+            "learning_rate": self._setting("learning_rate"),
+            "depth": 1 if self.additive else self._setting("depth"),
+            "rsm": self._setting("feature_fraction"),
         }
-        sampled = {"bootstrap_type": "MVS", "subsample": self.row_fraction}
-        found |= sampled if self.row_fraction < 1 else {"bootstrap_type": "No"}
+        share = self._setting("row_fraction")
+        found |= {"bootstrap_type": "MVS", "subsample": share} if share < 1 else {"bootstrap_type": "No"}
         return found | ({"monotone_constraints": self._signs()} if self.monotone else {})
 
     def _params(self) -> dict[str, Any]:
         """The parameters of LightGBM."""
         found: dict[str, Any] = {
-            "learning_rate": self.learning_rate,
-            "num_leaves": 2 if self.additive else self.leaves,
-            "min_data_in_leaf": self.smallest_leaf,
-            "bagging_fraction": self.row_fraction,
+            "learning_rate": self._setting("learning_rate"),
+            "num_leaves": 2 if self.additive else self._setting("leaves"),
+            "min_data_in_leaf": self._setting("smallest_leaf"),
+            "bagging_fraction": self._setting("row_fraction"),
             "bagging_freq": 1,
-            "feature_fraction": self.feature_fraction,
+            "feature_fraction": self._setting("feature_fraction"),
         }
         return found | ({"monotone_constraints": self._signs()} if self.monotone else {})
 
@@ -412,7 +516,7 @@ class BoostedRanker(Ranker):
         if self.patience is None:
             return []
         counted = together.counted
-        if validated and self.refit == "train":
+        if validated and self._setting("refit") == "train":
             held = counted[counted >= n_train]
             return [held] if len(held) else []
         order = rng.permutation(counted)
@@ -473,90 +577,3 @@ class BoostedRanker(Ranker):
         self.trees_ = checks.as_whole(facts["trees"], "its number of trees", 0)
         self.ensemble_ = TreeEnsemble.from_arrays(store, self.n_features_in_)
         self._set_history(read_history(store, _HISTORY))
-
-
-@dataclass
-class TreesGrown:
-    """A fit under way; after Ctrl-C the ranker takes from it what is there.
-
-    Attributes
-    ----------
-    curve : TreeCurve
-        The measure by number of trees.
-    trees : int
-        Number of trees per seed.
-    coef : ndarray of shape (n_features,), or None
-        The linear start of what is growing.
-    growing : Growing or None
-        The model of a seed, or of the first fold before the number of trees is known.
-    finished : list of TreeEnsemble
-        The finished seeds.
-    """
-
-    curve: TreeCurve = field(default_factory=TreeCurve)
-    trees: int = 0
-    coef: Vector | None = None
-    growing: Growing | None = None
-    finished: list[TreeEnsemble] = field(default_factory=list)
-
-    @property
-    def any(self) -> bool:
-        """Whether there is a tree."""
-        return bool(self.finished) or (self.growing is not None and self.growing.iteration > 0)
-
-
-def _without(queries: Queries, part: NDArray[np.int64]) -> Queries:
-    """The queries with a weight of 0 for a part of them, unless nothing else has a weight."""
-    weight = queries.query_weight.copy()
-    weight[part] = 0.0
-    return queries.with_weight(weight) if len(part) and weight.any() else queries
-
-
-def _with_seed(derivatives: Derivatives, seed: int) -> Derivatives:
-    """The same with the noise of another seed, for a loss that draws some."""
-    loss = derivatives.lists.loss
-    if not loss.noisy:
-        return derivatives
-    drawn = replace(loss, random_state=seed)  # type: ignore[call-arg]
-    return replace(derivatives, lists=replace(derivatives.lists, loss=drawn))
-
-
-class ShapeFunctions(PlottedTable):
-    """What each feature adds to the score, by its value: one row per interval between thresholds.
-
-    Columns: feature, above (the threshold before, -inf for the first), to (the threshold that ends the interval,
-    included), adds.
-
-    Parameters
-    ----------
-    columns : mapping of str to array-like
-        The columns.
-    title : str
-        The title of the drawing.
-    """
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, ensemble: TreeEnsemble, names: Sequence[str] | None) -> "ShapeFunctions":
-        """The functions of all features that an additive ensemble splits on."""
-        columns: dict[str, list[Any]] = {"feature": [], "above": [], "to": [], "adds": []}
-        for number in np.unique(ensemble.feature).tolist():
-            shape = ensemble.shape_function(number)
-            columns["feature"] += [str(number) if names is None else names[number]] * len(shape.values)
-            columns["above"] += [-math.inf, *shape.thresholds.tolist()]
-            columns["to"] += [*shape.thresholds.tolist(), math.inf]
-            columns["adds"] += shape.values.tolist()
-        return cls(columns, "what each feature adds to the score")
-
-    def _draw(self, axes: Any) -> None:
-        feature = np.array(self["feature"])
-        for name, color in zip(dict.fromkeys(feature.tolist()), COLORS, strict=False):
-            own = feature == name
-            inner = np.array(self["to"])[own][:-1]
-            adds = np.array(self["adds"])[own]
-            width = (inner[-1] - inner[0]) or 1.0
-            edges = [inner[0] - 0.1 * width, *inner, inner[-1] + 0.1 * width]
-            axes.stairs(adds, edges, baseline=None, color=color, label=name)
-        axes.set(xlabel="value of the feature", ylabel="adds")
-        axes.legend()

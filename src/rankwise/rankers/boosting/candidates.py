@@ -82,7 +82,7 @@ class Candidates:
             The candidates.
         """
         cuts: list[list[Vector]] = _over_columns(
-            X, rows[:paired], lambda columns, _: [_cuts(column, most) for column in columns], n_jobs
+            X, rows[:paired], lambda columns, _: [thresholds_between(column, most) for column in columns], n_jobs
         )
         each = [cut for block in cuts for cut in block]
         start = np.concatenate([[0], np.cumsum([len(cut) for cut in each])]).astype(np.int64)
@@ -146,7 +146,7 @@ def _over_columns(X: Floats, rows: Ints, work: Any, n_jobs: int | None) -> list[
     return parallel.map_chunks(on_block, blocks, n_jobs)
 
 
-def _cuts(column: Vector, most: int | None) -> Vector:
+def thresholds_between(column: Vector, most: int | None) -> Vector:
     """Thresholds between distinct values: all of them, or those that divide the documents about evenly."""
     values, count = np.unique(column, return_counts=True)
     if most is None or len(values) <= most + 1:

@@ -303,6 +303,7 @@ def grow_together(
     patience: int,
     curve: TreeCurve,
     after: Callable[[], None],
+    look: int = LOOK,
 ) -> None:
     """Grow all models tree by tree until the curve of their measure has not risen for ``patience`` trees.
 
@@ -320,9 +321,11 @@ def grow_together(
         Gets the values.
     after : callable
         Called after each number of trees.
+    look : int, default=5
+        Trees between two looks at the measure.
     """
     for count in range(most + 1):
-        if (count % LOOK == 0 or count == most) and (count or models[0].start is not None):
+        if (count % look == 0 or count == most) and (count or models[0].start is not None):
             curve.values.append(judge([model.scores() for model in models]))
             curve.trees.append(count)
             if not curve.judged or count - curve.best >= patience:

@@ -1,7 +1,7 @@
 """An immutable sum of decision trees: scores, contributions of features, importance, and its arrays for a file."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel, trees
+from rankwise._kernels.symmetric_scores import SymmetricTrees, score_symmetric_on
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 from rankwise.rankers._base import linear_scores
+from rankwise.rankers.boosting.symmetric_form import symmetric_form
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_files import read_lightgbm, read_xgboost
 
@@ -23,6 +25,7 @@ Bytes = NDArray[np.uint8]
 
 _CHUNK = 1 << 12  # rows per call into compiled code: some ten milliseconds of work
 _PREFIX = "trees."
+_ABOVE_ALL = float(np.finfo(np.float32).max)
 
 
 class ShapeFunction(NamedTuple):
@@ -331,12 +334,18 @@ class TreeEnsemble:
         scores : ndarray of shape (n_documents,)
             The scores.
         """
-        rows, scores = self._rows(X), np.empty(len(X))
-        score = trees.score_on(rows.dtype)
-        nodes, mask, by_place = self._prepared
+        rows, scores, form = self._rows(X), np.empty(len(X)), self._symmetric
+        if form is not None:
+            score_symmetric = score_symmetric_on(rows.dtype)
+        else:
+            score = trees.score_on(rows.dtype)
+            nodes, mask, by_place = self._prepared
 
         def task(first: int, last: int) -> None:
-            score(first, last, rows, nodes, mask, self.value, by_place, scores)
+            if form is not None:
+                score_symmetric(first, last, rows, form, trees.ZERO, scores)
+            else:
+                score(first, last, rows, nodes, mask, self.value, by_place, scores)
 
         parallel.map_chunks(task, _chunks(len(rows)), n_jobs)
         if self.coef is not None:
@@ -416,6 +425,12 @@ class TreeEnsemble:
         return nodes, mask, by_place
 
     @cached_property
+    def _symmetric(self) -> SymmetricTrees | None:
+        """The trees for the kernel of symmetric trees, if they are so; it adds the same numbers in the same order."""
+        nodes, _, by_place = self._prepared
+        return symmetric_form(self, nodes, by_place)
+
+    @cached_property
     def _paths(self) -> tuple[trees.Paths, float]:
         """The way to every leaf, and the mean of the trees over the training documents."""
         roots = self.start[:-1][np.diff(self.start) > 0]
@@ -463,17 +478,36 @@ class TreeEnsemble:
         if (np.abs(cuts) <= trees.ZERO).any() or (self.missing[own] == MISSING_ZERO).any():
             # what counts as 0 is an interval of its own
             cuts = np.append(cuts[np.abs(cuts) > trees.ZERO], [np.nextafter(-trees.ZERO, -np.inf), trees.ZERO])
-        cuts = np.unique(cuts)
+        # nothing but NaN is above the largest float32, which stands for a split of NaN from all numbers
+        cuts = np.unique(cuts[cuts < _ABOVE_ALL])
         rows = np.zeros((len(cuts) + 2, self.n_features))
-        rows[:, place] = [*cuts, np.inf, np.nan]
+        rows[:, place] = [*cuts, _ABOVE_ALL, np.nan]
         values = self._of_feature(place).predict(rows)
         return ShapeFunction(cuts, values[:-1], float(values[-1]))
 
     def _of_feature(self, feature: int) -> "TreeEnsemble":
         """The trees that split on a feature, without offset and linear part."""
         tree = np.repeat(np.arange(self.n_trees), np.diff(self.start))
-        kept = np.isin(np.arange(self.n_trees), tree[self.feature == feature])
-        nodes = kept[tree]
+        return self._taking(np.isin(np.arange(self.n_trees), tree[self.feature == feature]))
+
+    def first(self, count: int) -> "TreeEnsemble":
+        """The first trees, with offset and linear part.
+
+        Parameters
+        ----------
+        count : int
+            How many; all if there are fewer.
+
+        Returns
+        -------
+        ensemble : TreeEnsemble
+            The trees.
+        """
+        return replace(self._taking(np.arange(self.n_trees) < count), offset=self.offset, coef=self.coef)
+
+    def _taking(self, kept: NDArray[np.bool_]) -> "TreeEnsemble":
+        """Some of the trees, without offset and linear part."""
+        nodes = np.repeat(kept, np.diff(self.start))
         leaves = np.repeat(kept, np.diff(self.start) + 1)
         by_node = ("feature", "threshold", "left", "right", "missing", "default_left", "gain", "node_count")
         parts = {name: getattr(self, name)[nodes] for name in by_node}
