@@ -26,6 +26,7 @@ from rankwise.guarantees.bounds.online import slam_loss as slam_loss
 from rankwise.guarantees.bounds.online import slam_mistakes as slam_mistakes
 from rankwise.guarantees.bounds.online import worst_pair_mistakes as worst_pair_mistakes
 from rankwise.guarantees.bounds.training import adarank_certificate as adarank_certificate
+from rankwise.guarantees.bounds.training import adarank_logistic_certificate as adarank_logistic_certificate
 from rankwise.guarantees.bounds.training import smoothing_error as smoothing_error
 from rankwise.guarantees.bounds.training import surrogate_above_loss as surrogate_above_loss
 from rankwise.guarantees.bounds.training import type_two_below_type_one as type_two_below_type_one
