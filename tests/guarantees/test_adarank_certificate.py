@@ -215,15 +215,15 @@ def test_what_is_no_logistic_account_is_refused_in_a_sentence(rounds, sentence):
 def test_a_measure_that_is_a_dot_product_improves_its_bound_in_every_round(given_rounds):
     """Then delta is 0, Pi the product of sqrt(1 - phi^2), and the mean is at least -log Pi: the remark of the paper."""
     weight, rounds = given_rounds
-    before, phi, alpha, delta = np.zeros(len(weight)), [], [], []
-    for alone, _, _ in rounds:
-        P = weight * np.exp(-before)
-        phi.append(min(math.fsum(P / P.sum() * alone), 0.99))
+    E, phi, alpha, certified = np.zeros(len(weight)), [], [], [0.0]
+    for measures, _, _ in rounds:
+        alone = np.minimum(measures, 0.99)
+        P = weight * np.exp(-E)
+        phi.append(math.fsum(P / P.sum() * alone))
         alpha.append(math.atanh(phi[-1]))
-        delta.append(0.0)
-        before = before + alpha[-1] * np.minimum(alone, 0.99)
-    mean = math.fsum(weight * before) / math.fsum(weight)
-    log_pi = [-adarank_certificate(phi=phi[:t], alpha=alpha[:t], delta=delta[:t]).terms["log_Pi"] for t in (1, len(phi))]
-    assert log_pi[-1] == pytest.approx(-sum(math.log(math.sqrt(1 - p * p)) for p in phi), abs=1e-9)
-    assert log_pi[0] <= log_pi[-1] + 1e-12
-    assert mean >= log_pi[-1] - 0.02 * len(phi) - 1e-9
+        E = E + alpha[-1] * alone
+        bound = adarank_certificate(phi=phi, alpha=alpha, delta=[0.0] * len(phi))
+        certified.append(-bound.terms["log_Pi"])
+        assert math.fsum(weight * E) / math.fsum(weight) >= certified[-1] - 1e-9
+    assert certified[-1] == pytest.approx(-sum(math.log(math.sqrt(1 - p * p)) for p in phi), abs=1e-9)
+    assert all(after > before for before, after, p in zip(certified, certified[1:], phi, strict=False) if p > 1e-6)

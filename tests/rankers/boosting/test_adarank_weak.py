@@ -10,8 +10,11 @@ from sklearn.base import clone
 
 import rankwise as rw
 from rankwise.errors import RankwiseError
+from rankwise.exports.formula import TreeSum
+from rankwise.exports.write import formula_of
 from rankwise.measures._base import parse
 from rankwise.queries.queries import Queries
+from rankwise.rankers._base import Ranker
 from rankwise.rankers.committee import within_query_deviation
 from tests.rankers.boosting.test_adarank import judged, lists, pairs, values
 
@@ -71,7 +74,8 @@ def test_every_round_trains_the_ranker_by_the_distribution_and_adds_it_by_its_al
     rounds = len(model.history_)
     assert rounds > 2
     for place, name in enumerate(("alpha", "phi", "delta")):
-        np.testing.assert_allclose(model.history_[name], [one[place] for one in expected[:rounds]], rtol=1e-8, atol=1e-8)
+        own = [one[place] for one in expected[:rounds]]
+        np.testing.assert_allclose(model.history_[name], own, rtol=1e-8, atol=1e-8)
     total = math.fsum(model.history_["alpha"])
     np.testing.assert_allclose(model.predict(queries) * total, expected[rounds - 1][-1], rtol=1e-7, atol=1e-7)
 
@@ -186,14 +190,14 @@ def test_the_first_best_round_on_the_validation_set_is_returned():
 )
 def test_a_ranker_gets_the_validation_queries_unless_it_would_learn_from_them(weak, given, monkeypatch):
     seen = []
-    original = rw.rankers._base.Ranker.fit if hasattr(rw, "rankers") else type(weak).fit
+    original = Ranker.fit
 
     def fit(self, *arguments, **named):
         if type(self) is type(weak):
             seen.append(named.get("validation"))
         return original(self, *arguments, **named)
 
-    monkeypatch.setattr("rankwise.rankers._base.Ranker.fit", fit)
+    monkeypatch.setattr(Ranker, "fit", fit)
     rw.AdaRank("nDCG@3", weak=weak, rounds=1).fit(lists(10), validation=lists(11))
     assert [one is not None for one in seen] == [given]
 
@@ -206,9 +210,8 @@ def test_of_linear_rankers_it_is_a_linear_ranker(weak):
     queries = lists(12, count=25)
     model = rw.AdaRank("nDCG@3", weak=weak, rounds=3).fit(queries)
     np.testing.assert_allclose(model.predict(queries), queries.X @ model.coef_, rtol=1e-9, atol=1e-12)
-    formula = rw.exports.formula_of(model) if hasattr(rw.exports, "formula_of") else None
-    if formula is not None:
-        np.testing.assert_allclose(formula.weights, model.coef_)
+    formula, _ = formula_of(model, None, None)
+    np.testing.assert_allclose(formula.weight, model.coef_)
     np.testing.assert_array_equal(rw.Scorer(model).scores(queries.X), model.predict(queries))
     other = rw.Scorer(model).with_coef(2 * model.coef_)
     np.testing.assert_allclose(other.scores(queries.X), 2 * model.predict(queries))
@@ -228,9 +231,11 @@ def test_of_other_rankers_it_is_a_committee():
     rw.Committee([model, RIDGE]).fit(queries).predict(queries)
 
 
-def test_the_sum_of_sums_of_steps_is_exported_as_one_sum_of_trees(tmp_path):
+def test_the_sum_of_sums_of_steps_is_exported_as_one_sum_of_trees():
     queries = lists(15, count=25)
     model = rw.AdaRank("nDCG@3", weak=STEPS, rounds=3).fit(queries)
+    formula, _ = formula_of(model, None, None)
+    assert isinstance(formula, TreeSum)
     trees = model.committee_.ensemble_
     np.testing.assert_allclose(trees.predict(np.asarray(queries.X)), model.predict(queries), rtol=1e-9)
 

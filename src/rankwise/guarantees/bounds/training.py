@@ -33,9 +33,9 @@ and mass_t = sum_q v_q p_t(q). It states that the weighted mean of psi(E_T(q)) i
 mass_t (exp(-delta_t) rho_t - 1)), hence 1 - (mean measure) <= 1 + log(exp(B) - 1).
 
 1. psi(E + x) - psi(E) = log(1 + p (exp(-x) - 1)) for p = 1/(1 + exp(E)), which decreases in x.
-2. E_t(q) - E_{t-1}(q) >= delta_t + alpha_t E(q, h_t). A mean of logarithms is at most the logarithm of the mean, so that
-   the weighted mean of psi grows in round t by at most log(1 + mass_t (exp(-delta_t) sum_q P_t(q) exp(-alpha_t E(q,
-   h_t)) - 1)). By the chord above the sum is at most rho_t. The mean begins at psi(0) = log 2.
+2. E_t(q) - E_{t-1}(q) >= delta_t + alpha_t E(q, h_t). A mean of logarithms is at most the logarithm of the mean: the
+   weighted mean of psi grows in round t by at most log(1 + mass_t (exp(-delta_t) sum_q P_t(q) exp(-alpha_t E(q, h_t))
+   - 1)). By the chord above the sum is at most rho_t. The mean begins at psi(0) = log 2.
 3. psi is convex: psi of the mean measure is at most the mean of psi, hence at most B, and psi(x) <= B is x >=
    -log(exp(B) - 1).
 

@@ -205,7 +205,9 @@ class AdaRank(LinearRanker):
                 factor, _ = scale_factors(queries, self.scale)
                 alone = train.by_features(self.negated, bar.advance)
                 defined = ~np.isnan(alone).any(axis=0)
-                weak = WeakFeatures(train=train, held=held, alone=alone[:, defined], factor=factor, repeats=self.repeats)
+                weak = WeakFeatures(
+                    train=train, held=held, alone=alone[:, defined], factor=factor, repeats=self.repeats
+                )
             else:
                 defined = ~np.isnan(train.measured(np.zeros(len(train.rows))))
                 weak = TrainedRankers(
