@@ -30,5 +30,6 @@ from rankwise.losses.soft_rank import SoftRankNDCG as SoftRankNDCG
 from rankwise.losses.stochastic_ndcg import StochasticNDCG as StochasticNDCG
 from rankwise.losses.structured import SVMMapHinge as SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge as NDCGHinge
+from rankwise.losses.type_two import TypeTwoBound as TypeTwoBound
 
 def __getattr__(name: str) -> Any: ...  # what the registry finds in other packages
