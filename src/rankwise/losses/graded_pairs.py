@@ -165,4 +165,9 @@ class GradedPairHinge(Loss):
     def examples(cls) -> Sequence[Self]:
         """The variants that the common tests run on."""
         some = ((1.0, 0.0, 0.25), (2.0, 0.0, 1.0), (2.0, 1.0, 0.5))
-        return cls(weights=some), cls(weights=some, per_pair=False), cls(weights=((3.0, 0.0, 2.5), (1.0, 0.0, 0.0)))
+        return (
+            cls(),
+            cls(weights=some),
+            cls(weights=some, per_pair=False),
+            cls(weights=((3.0, 0.0, 2.5), (1.0, 0.0, 0.0))),
+        )

@@ -285,7 +285,7 @@ def type_two_formula(score, label, value, grad, table, params):
                     break
                 parent = cursor[chosen]
                 cursor[chosen] += 1
-                if F <= highest + rounding:
+                if F - highest <= rounding:
                     continue
                 highest = F
                 if F - slope * E + kept_ahead[at] <= needed:
@@ -356,10 +356,11 @@ class TypeTwoBound(Loss):
     changes of the order: :class:`~rankwise.AdaRank` lowers it without a gradient.
 
     The maximum over all orders is exact, up to a part of 1e-12. Its time is proportional to the number of states, which
-    is (relevant documents) x (others) for AP and the number of ways to fill k positions with gains for nDCG@k, and to
-    the partial orders of a state that a bound leaves, mostly less than one. In the worst case these are many: lists of
-    hundreds of documents may take seconds. Queries with more than two million states raise an error;
-    :class:`~rankwise.PermuRank` has the same forms on working sets.
+    is O(N1 N0) for AP, with N1 relevant and N0 other documents, and the number of ways to fill k positions with gains
+    for nDCG@k, and to the partial orders of a state that a bound leaves, mostly less than one; besides, documents are
+    sorted in O(m log m). In the worst case the bound leaves many: lists of hundreds of documents may then take seconds.
+    Queries with more than two million states raise an error; :class:`~rankwise.PermuRank` has the same forms on working
+    sets.
 
     G1 of the logistic form is 4 / log 2 for the map "relevant", since each pair moves two scores by 2 / (N1 N0), and
     2 / log 2 for "pairs", where the largest change is 2 floor(m^2 / 2) / (m (m - 1)). The exponential has none.
