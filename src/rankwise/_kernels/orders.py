@@ -307,12 +307,12 @@ def relaxed_pairs(perfect, imperfect, missed, form, largest, down, up):
         down[b], up[at] = steepness, -steepness
         return best
     total = 0.0
-    for b in range(len(perfect)):
+    for i in range(len(perfect)):
         for c in range(len(imperfect)):
-            value, slope = relaxation(perfect[b] - imperfect[c], form)
+            value, slope = relaxation(perfect[i] - imperfect[c], form)
             share = missed[c] / len(perfect)
             total += share * value
-            down[b] += share * slope
+            down[i] += share * slope
             up[c] -= share * slope
     return total
 

@@ -204,12 +204,12 @@ class AdaRank(LinearRanker):
             if isinstance(self.weak, str):
                 factor, _ = scale_factors(queries, self.scale)
                 alone = train.by_features(self.negated, bar.advance)
-                defined = ~np.isnan(alone).any(axis=0)
+                defined = np.asarray(~np.isnan(alone).any(axis=0))
                 weak = WeakFeatures(
                     train=train, held=held, alone=alone[:, defined], factor=factor, repeats=self.repeats
                 )
             else:
-                defined = ~np.isnan(train.measured(np.zeros(len(train.rows))))
+                defined = np.asarray(~np.isnan(train.measured(np.zeros(len(train.rows)))))
                 weak = TrainedRankers(
                     ranker=self.weak,
                     queries=queries,

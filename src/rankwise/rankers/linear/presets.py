@@ -136,8 +136,9 @@ class RankSVM(RegularizedRanker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         measure = self._measure()
-        top = self.pair_weights == "top" and isinstance(measure, NDCG)
-        self.pair_weights_ = exchange_costs(queries, measure) if top else ()
+        self.pair_weights_: tuple[tuple[float, float, float], ...] = ()
+        if self.pair_weights == "top" and isinstance(measure, NDCG):
+            self.pair_weights_ = exchange_costs(queries, measure)
         super()._fit(queries, validation)
 
     def _training_objective(self) -> TrainingObjective:
