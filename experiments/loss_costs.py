@@ -46,6 +46,7 @@ from rankwise.losses import (
     SVMMapHinge,
     TypeOne,
     TypeTwo,
+    TypeTwoBound,
     best_imperfect,
     registered,
     worst_perfect,
@@ -98,6 +99,7 @@ FAMILIES: dict[str, tuple[Case, ...]] = {
         Case(NDCGHinge(), "O(m^2)"),
         Case(NDCGHinge(normalized=True), "O(m^3)"),
         Case(NDCGHinge(k=10), "O(k^2 m)"),
+        Case(TypeTwoBound(measure="nDCG@2", map="pairs"), "O(m log m)", "TypeTwoBound(measure='nDCG@2', map='pairs')"),
     ),
     "Smoothed NDCG, P and RR": (
         Case(SmoothNDCG(sigma=2.0**-6), "O(m log m)", "SmoothNDCG(sigma=1/64)"),

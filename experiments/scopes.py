@@ -23,6 +23,7 @@ _RUN = {"F": 1.0, "norm_u": 2.0, "radius": 1.0}
 # function of rankwise.guarantees -> arguments
 EXAMPLES: dict[str, dict[str, Any]] = {
     "adarank_certificate": {"phi": [0.6, 0.5], "alpha": [0.5, 0.4], "delta": [0.2, 0.1]},
+    "adarank_logistic_certificate": {"phi": [0.6], "alpha": [0.5], "delta": [0.2], "mass": [0.5]},
     "ogd_smooth_small_step": {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100},
     "fixed_step": _RUN | {"kappa": 2.0, "eta": 0.1},
     "l1_ball": _SPARSE | {"risk": 0.1, "b": 1.0, "delta": 0.05},

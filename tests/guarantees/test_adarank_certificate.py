@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from experiments.printed_bounds import adarank_printed
 from rankwise.errors import RankwiseError
-from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
+from rankwise.guarantees.bounds.training import adarank_certificate, adarank_logistic_certificate, log_factor
 
 # Both ends of a measure's range, so that perfect and hopeless lists are the rule.
 measures = st.one_of(st.sampled_from([0.0, 1.0, 0.5]), st.floats(0, 1))
@@ -150,3 +150,80 @@ def test_what_is_no_account_is_refused_in_a_sentence(function, rounds, sentence)
     with pytest.raises(RankwiseError, match=sentence) as error:
         function(**rounds)
     assert "\n" not in str(error.value)
+
+
+# ------------------------------------------------------------------------------------------- the logistic bound
+
+
+def logistic_account(weight, rounds, start=0.0):
+    """(phi, alpha, delta, mass) of every round with the logistic weights, and the mean measure after the last one."""
+    before, lines = np.full(len(weight), start), []
+    for alone, after, alpha in rounds:
+        p = weight / (1 + np.exp(before))
+        P = p / p.sum()
+        phi = max(0.0, 1 - math.fsum(P * (1 - alone)))
+        if alpha is None:
+            alpha = math.atanh(min(phi, 1 - 1e-12))
+        lines.append((phi, alpha, float((after - before - alpha * alone).min()), p.sum() / weight.sum()))
+        before = after
+    phi, alpha, delta, mass = zip(*lines, strict=True)
+    named = {"phi": phi, "alpha": alpha, "delta": delta, "mass": mass}
+    return named, math.fsum(weight * before) / math.fsum(weight)
+
+
+@given(accounts())
+def test_the_logistic_certificate_is_true_of_the_mean_measure_by_weight(given_rounds):
+    rounds, mean = logistic_account(*given_rounds)
+    bound = adarank_logistic_certificate(**rounds)
+    assert 1 - mean <= bound.value
+    # B bounds the mean of log(1 + exp(-E)), which is at least that of the mean measure
+    assert math.log1p(math.exp(-mean)) <= bound.terms["B"] + 1e-9 * max(1.0, abs(bound.terms["B"]))
+
+
+def test_perfect_queries_are_certified_as_perfect_by_the_logistic_bound():
+    alpha = math.atanh(1 - 1e-12)
+    bound = adarank_logistic_certificate(phi=[1.0], alpha=[alpha], delta=[1 - alpha], mass=[0.5])
+    assert 0 <= bound.value < 1e-11
+
+
+def test_no_logistic_rounds_say_nothing_and_bad_ones_overflow_nothing():
+    nothing = adarank_logistic_certificate(phi=[], alpha=[], delta=[], mass=[])
+    assert nothing.value == pytest.approx(1)
+    assert nothing.vacuous
+    bad = {"phi": [0.5] * 500, "alpha": [0.5] * 500, "delta": [-5.0] * 500, "mass": [0.4] * 500}
+    assert adarank_logistic_certificate(**bad).vacuous
+    assert math.isfinite(adarank_logistic_certificate(**bad).value)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "sentence"),
+    [
+        ({"mass": []}, "one number per round, got 1, 1, 1 and 0"),
+        ({"mass": [1.5]}, "mass must be between 0 and 1, got 1.5"),
+        ({"mass": [math.nan]}, "mass must be between 0 and 1, got nan"),
+    ],
+)
+def test_what_is_no_logistic_account_is_refused_in_a_sentence(rounds, sentence):
+    with pytest.raises(RankwiseError, match=sentence):
+        adarank_logistic_certificate(**{"phi": [0.5], "alpha": [0.1], "delta": [0.0], **rounds})
+
+
+# ------------------------------------------------------------------------------------------- measures that add up
+
+
+@given(accounts())
+def test_a_measure_that_is_a_dot_product_improves_its_bound_in_every_round(given_rounds):
+    """Then delta is 0, Pi the product of sqrt(1 - phi^2), and the mean is at least -log Pi: the remark of the paper."""
+    weight, rounds = given_rounds
+    E, phi, alpha, certified = np.zeros(len(weight)), [], [], [0.0]
+    for measures, _, _ in rounds:
+        alone = np.minimum(measures, 0.99)
+        P = weight * np.exp(-E)
+        phi.append(math.fsum(P / P.sum() * alone))
+        alpha.append(math.atanh(phi[-1]))
+        E = E + alpha[-1] * alone
+        bound = adarank_certificate(phi=phi, alpha=alpha, delta=[0.0] * len(phi))
+        certified.append(-bound.terms["log_Pi"])
+        assert math.fsum(weight * E) / math.fsum(weight) >= certified[-1] - 1e-9
+    assert certified[-1] == pytest.approx(-sum(math.log(math.sqrt(1 - p * p)) for p in phi), abs=1e-9)
+    assert all(after > before for before, after, p in zip(certified, certified[1:], phi, strict=False) if p > 1e-6)

@@ -22,6 +22,7 @@ ROUNDS = {"phi": [0.6, 0.5], "alpha": [0.5, 0.4], "delta": [0.2, 0.1]}
 # function -> (kind, arguments)
 EVERY = {
     "adarank_certificate": ("training", ROUNDS),
+    "adarank_logistic_certificate": ("training", ROUNDS | {"mass": [0.5, 0.4]}),
     "adarank_printed": ("training", ROUNDS),
     "ogd_smooth_small_step": ("generalization", {"L_star": 0.1, "H": 1.0, "W": 1.0, "n": 100}),
     "fixed_step": ("online", RUN | {"kappa": 2.0, "eta": 0.1}),
@@ -60,7 +61,7 @@ EVERY = {
 }
 # what stands in formulas besides the constants: functions, and words for what is averaged or solved for
 WORDS = {
-    *("sqrt", "log", "log2", "pi", "mean", "sum", "of", "with", "steps", "discounts", "ideal", "DCG", "loss"),
+    *("sqrt", "log", "log2", "exp", "pi", "mean", "sum", "of", "with", "steps", "discounts", "ideal", "DCG", "loss"),
     *("surrogate", "type", "one", "p", "q", "l", "Pi"),
 }
 

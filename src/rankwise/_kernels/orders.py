@@ -10,6 +10,8 @@ every answer, so the same scores always give the same order.
 and :func:`hinge_of_sets` sums the hinges between sets of perfect and imperfect orders.
 """
 
+import math
+
 import numpy as np
 
 from rankwise._kernels.dot_products import add_rows, dot
@@ -272,13 +274,56 @@ def largest_hinge(perfect, imperfect, missed, down, up):
     return best
 
 
+# Functions that take the place of the hinge, by number; 0 is the hinge itself.
+EXP, LOGISTIC = 1, 2
+# An exponential beyond this is continued by its tangent: it stays convex and above 1, and finite.
+STEEPEST = 16.0
+
+
 @kernel
-def hinge_of_sets(first, last, features, start, middle, weight, missed, largest, w, slope):
+def relaxation(x, form):
+    """(phi(x), its slope) for phi = exp(-x), or log2(1 + exp(-x))."""
+    if form == EXP:
+        reach = min(-x, STEEPEST)
+        value = math.exp(reach)
+        return value * (1.0 + (-x - reach)), -value
+    rest = math.exp(-abs(x))
+    value = (max(-x, 0.0) + math.log1p(rest)) / math.log(2.0)
+    return value, -(1.0 if x < 0.0 else rest) / ((1.0 + rest) * math.log(2.0))
+
+
+@kernel
+def relaxed_pairs(perfect, imperfect, missed, form, largest, down, up):
+    """(1/B) sum over b, c of missed_c phi(perfect_b - imperfect_c), or the largest of them, with the slopes."""
+    down[:] = 0.0
+    up[:] = 0.0
+    if largest:
+        b = np.argmin(perfect)
+        best, at, steepness = -1.0, 0, 0.0
+        for c in range(len(imperfect)):
+            value, slope = relaxation(perfect[b] - imperfect[c], form)
+            if missed[c] * value > best:
+                best, at, steepness = missed[c] * value, c, missed[c] * slope
+        down[b], up[at] = steepness, -steepness
+        return best
+    total = 0.0
+    for i in range(len(perfect)):
+        for c in range(len(imperfect)):
+            value, slope = relaxation(perfect[i] - imperfect[c], form)
+            share = missed[c] / len(perfect)
+            total += share * value
+            down[i] += share * slope
+            up[c] -= share * slope
+    return total
+
+
+@kernel
+def hinge_of_sets(first, last, features, start, middle, weight, missed, largest, form, w, slope):
     """sum_q weight_q hinge_q over the sets of queries first..last-1; adds the slope with respect to w.
 
     Query q has the perfect orders start[q] .. middle[q]-1 and the imperfect ones middle[q] .. start[q+1]-1, by rows of
     ``features`` and ``missed``. The hinge is the largest one between two orders, or their sum over imperfect and mean
-    over perfect ones.
+    over perfect ones. Another ``form`` than 0 takes the place of the hinge, see :func:`relaxation`.
     """
     total = 0.0
     for q in range(first, last):
@@ -290,7 +335,10 @@ def hinge_of_sets(first, last, features, start, middle, weight, missed, largest,
         for p in range(high - low):
             score[p] = dot(features[low + p], w)
         given = (score[:many], score[many:], missed[low + many : high], factor[:many], factor[many:])
-        value = largest_hinge(*given) if largest else hinge_over_pairs(*given)
+        if form != 0:
+            value = relaxed_pairs(given[0], given[1], given[2], form, largest, given[3], given[4])
+        else:
+            value = largest_hinge(*given) if largest else hinge_over_pairs(*given)
         total += weight[q] * value
         factor *= weight[q]
         add_rows(features, own, factor, slope)

@@ -99,7 +99,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
         sides = values[one], values.mean(axis=0)
         return Explanation(model.name, shown(one), MEAN, (float(scores[one]), _mean(scores)), names, sides, part)
     two = _place(lists, b)
-    if isinstance(model, LinearRanker):
+    if isinstance(model, LinearRanker) and hasattr(model, "coef_"):
         # the subtraction comes first: products of large, almost equal values would cancel
         part = model.coef_ * (lists.X[one].astype(np.float64) - lists.X[two].astype(np.float64))
     else:

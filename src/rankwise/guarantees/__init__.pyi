@@ -28,6 +28,7 @@ from rankwise.guarantees.bounds.online import worst_pair_mistakes as worst_pair_
 from rankwise.guarantees.bounds.top_k import top_k_regret as top_k_regret
 from rankwise.guarantees.bounds.top_k import top_k_settings as top_k_settings
 from rankwise.guarantees.bounds.training import adarank_certificate as adarank_certificate
+from rankwise.guarantees.bounds.training import adarank_logistic_certificate as adarank_logistic_certificate
 from rankwise.guarantees.bounds.training import smoothing_error as smoothing_error
 from rankwise.guarantees.bounds.training import surrogate_above_loss as surrogate_above_loss
 from rankwise.guarantees.bounds.training import type_two_below_type_one as type_two_below_type_one

@@ -7,6 +7,7 @@ from rankwise.losses._pairs import pair_loss as pair_loss
 from rankwise.losses.given_relevance import GivenSoftmax as GivenSoftmax
 from rankwise.losses.given_relevance import PropensityHinge as PropensityHinge
 from rankwise.losses.graded_pairs import GradedPairs as GradedPairs
+from rankwise.losses.graded_pair_hinge import GradedPairHinge as GradedPairHinge
 from rankwise.losses.listmle import ListMLE as ListMLE
 from rankwise.losses.listnet import ListNet as ListNet
 from rankwise.losses.listnet_top import ListNetTopK as ListNetTopK
@@ -30,5 +31,6 @@ from rankwise.losses.soft_rank import SoftRankNDCG as SoftRankNDCG
 from rankwise.losses.stochastic_ndcg import StochasticNDCG as StochasticNDCG
 from rankwise.losses.structured import SVMMapHinge as SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge as NDCGHinge
+from rankwise.losses.type_two import TypeTwoBound as TypeTwoBound
 
 def __getattr__(name: str) -> Any: ...  # what the registry finds in other packages

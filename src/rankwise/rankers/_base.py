@@ -539,13 +539,16 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class LinearRanker(Ranker):
-    """Base class of rankers whose score is s = x . coef_, with ``coef_`` of shape (n_features,)."""
+    """Base class of rankers whose score is s = x . coef_, with ``coef_`` of shape (n_features,).
+
+    ``coef_`` is absent while another ranker, which is not linear, computes the scores (``_scoring_model``).
+    """
 
     coef_: Vector
 
     def _scores(self, X: Floats) -> Vector:
-
-        return linear_scores(X, self.coef_, self.n_jobs)
+        model = self._scoring_model()
+        return linear_scores(X, self.coef_, self.n_jobs) if model is self else model._scores(X)
 
     def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))

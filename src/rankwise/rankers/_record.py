@@ -307,7 +307,7 @@ def _read_scaler(store: Store, width: int) -> Scaler:
 
 
 # Parameters whose rankers are fitted with their own parameters; of rankers elsewhere only the weights matter.
-_RANKERS = ("members", "ranker")
+_RANKERS = ("members", "ranker", "weak")
 # Names of parameters in files of before.
 RENAMED = {"normalised": "normalized"}
 

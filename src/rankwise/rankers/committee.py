@@ -131,8 +131,14 @@ class Committee(Ranker):
         return (cls(("RidgeRanker", "LinearModel"), folds=2, weights=(3.0, 1.0)), cls(folds=2))
 
     @classmethod
-    def of(cls, members: Sequence[Ranker], deviations: ArrayLike, like: Ranker) -> Self:
-        """A committee of equal weights whose members and deviations are known.
+    def of(
+        cls,
+        members: Sequence[Ranker],
+        deviations: ArrayLike,
+        like: Ranker,
+        weights: Sequence[float] | None = None,
+    ) -> Self:
+        """A committee whose members and deviations are known.
 
         Parameters
         ----------
@@ -142,13 +148,16 @@ class Committee(Ranker):
             The deviations of their scores.
         like : Ranker
             The ranker whose features, measure and policy for missing values the committee takes over.
+        weights : sequence of float, default=None
+            The weights of the members, 0 or more; None weights all equally.
 
         Returns
         -------
         Committee
             The fitted committee.
         """
-        model = cls([clone(one) for one in members], measure=like.measure, n_jobs=like.n_jobs, missing=like.missing)
+        taken: dict[str, Any] = {"measure": like.measure, "n_jobs": like.n_jobs, "missing": like.missing}
+        model = cls([clone(one) for one in members], weights=weights, **taken)
         model.n_features_in_ = like.n_features_in_
         if hasattr(like, "feature_names_in_"):
             model.feature_names_in_ = like.feature_names_in_
@@ -364,7 +373,7 @@ def is_ready(member: Any) -> bool:
 
 def is_plain_linear(member: LinearRanker) -> bool:
     """Whether a linear ranker scores by the product of features and weights, and perhaps a constant."""
-    return type(member)._scores in (LinearRanker._scores, LinearModel._scores)
+    return hasattr(member, "coef_") and type(member)._scores in (LinearRanker._scores, LinearModel._scores)
 
 
 def as_ensemble(member: Any) -> TreeEnsemble | None:

@@ -220,7 +220,9 @@ def _kernel_of(model: Ranker) -> tuple[Kernel | None, bool]:
 
 def _is_plain(model: Ranker) -> bool:
     """Whether a linear ranker's scores are x . coef_ alone: a constant would be added after the sum."""
-    return type(model)._scores is LinearRanker._scores or (isinstance(model, LinearModel) and not model.intercept_)
+    if type(model)._scores is LinearRanker._scores:
+        return hasattr(model, "coef_")
+    return isinstance(model, LinearModel) and not model.intercept_
 
 
 def _linear_kernel(weights: Vector) -> Kernel:

@@ -233,7 +233,7 @@ class Service:
 
     def _publish_model(self, name: str, version: int, ranker: Ranker) -> Published:
         kept = self._scorers.get(name)
-        if kept is not None and kept[0] is ranker and isinstance(ranker, LinearRanker):
+        if kept is not None and kept[0] is ranker and isinstance(ranker, LinearRanker) and hasattr(ranker, "coef_"):
             scorer = kept[1].with_coef(ranker.coef_)
         elif kept is not None and kept[0] is ranker and not isinstance(ranker, OnlineLearner):
             scorer = kept[1]

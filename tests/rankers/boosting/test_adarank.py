@@ -14,6 +14,7 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.adarank import AdaRank, boost
 from rankwise.rankers.boosting.candidates import RankedLists
+from rankwise.rankers.boosting.weak_rankers import WeakFeatures
 from tests.oracles.adarank import adarank, pessimistic_ndcg
 
 MEASURES = ("nDCG@2", "nDCG", "AP", "AP@3", "P@2", "RR", "ERR@3", "Pairs", "WTA", "RBP", "nDCG(short='zero')@4")
@@ -117,7 +118,8 @@ def test_the_distribution_of_every_round_is_that_of_the_algorithm(ties):
         scores[:] += alpha * ranked.column(candidate)
         return ranked.measured(scores)[told]
 
-    found = boost(alone[:, told], ranked.weight[told], add, features=5)
+    weak = WeakFeatures(train=ranked, held=None, alone=alone[:, told], factor=np.ones(5))
+    found = boost(weak, ranked.weight[told], add)
     for one, plain in zip(found, expected, strict=False):
         np.testing.assert_allclose(one.share, plain.P, rtol=1e-12)
         np.testing.assert_allclose(one.values, plain.E, rtol=1e-12)
@@ -204,7 +206,7 @@ def test_the_certificate_is_about_scores_as_they_are_published(monkeypatch):
     """Scores that tie in running sums and not in products with the weights, or vice versa, are measured anew."""
     queries = lists(6)
     model = AdaRank("nDCG@3", rounds=4, repeats=False).fit(queries)
-    monkeypatch.setattr("rankwise.rankers.boosting.adarank.linear_scores", lambda X, coef, n_jobs: np.zeros(len(X)))
+    monkeypatch.setattr("rankwise.rankers._base.linear_scores", lambda X, coef, n_jobs: np.zeros(len(X)))
     worse = AdaRank("nDCG@3", rounds=4, repeats=False).fit(queries)
     np.testing.assert_array_equal(worse.history_["delta"], model.history_["delta"])
     tied, _ = values(queries, np.zeros(queries.n_documents), "nDCG@3", "pessimistic")

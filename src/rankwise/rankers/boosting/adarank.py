@@ -1,9 +1,8 @@
-"""AdaRank: boosting over queries, with single features as weak rankers, for any measure with values in [0, 1].
+"""AdaRank: boosting over queries, with single features or other rankers as weak ones, for any measure in [0, 1].
 
 :class:`AdaRank` is the ranker: parameters, fitted state, certificate and file. :class:`Boosting` holds a fit under way:
-it adds the features of the rounds to the scores, measures training and validation queries, and stops. :func:`boost` is
-the algorithm itself on a table of measures. The rankings by single features come from
-:class:`~rankwise.rankers.boosting.candidates.RankedLists`.
+it adds the weak rankers of the rounds to the scores, measures training and validation queries, and stops.
+:func:`boost` is the algorithm itself. The weak rankers are those of :mod:`rankwise.rankers.boosting.weak_rankers`.
 """
 
 import math
@@ -14,39 +13,51 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._parameters import PositiveInt
+from rankwise._parameters import PositiveInt, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound
-from rankwise.guarantees.bounds.training import adarank_certificate, log_factor
+from rankwise.guarantees.bounds.training import (
+    adarank_certificate,
+    adarank_logistic_certificate,
+    log_factor,
+    logistic_bound,
+)
 from rankwise.measures.ndcg import DCG
+from rankwise.queries import checks
 from rankwise.queries.chunks import Scale, scale_factors
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import LinearRanker, linear_scores
+from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._history import History, read_history
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.boosting.candidates import RankedLists
-from rankwise.rankers.linear.ridge import read_coef
+from rankwise.rankers.boosting.weak_rankers import (
+    Bounded,
+    TrainedRankers,
+    WeakFeatures,
+    WeakRanker,
+    WeakRankers,
+    type_one,
+)
+from rankwise.rankers.committee import Committee
+from rankwise.rankers.linear.linear_model import LinearModel
+from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 
 Vector = NDArray[np.float64]
 
-# The columns that a fit records in every round and a file stores; the other columns of the history follow from them.
-STORED: dict[str, type[np.generic]] = {
-    **dict.fromkeys(("feature", "sign"), np.int64),
-    **dict.fromkeys(("alpha", "phi", "delta", "train", "validation"), np.float64),
-}
-# A larger phi would make alpha infinite, or so large that no other feature counts.
+# The columns that a fit records in every round, and a file stores, after those that name the weak ranker; the other
+# columns of the history follow from them. Only the logistic bound needs the mass.
+NUMBERS = ("alpha", "phi", "delta", "mass", "train", "validation")
+# A larger phi would make alpha infinite, or so large that no other weak ranker counts.
 LARGEST_PHI = 1 - 1e-12
-# Candidates whose phi differs by less are equally good: the choice must not depend on the order of a sum.
-_EQUAL = 1e-12
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AdaRank(LinearRanker):
-    r"""A weighted sum of single features, boosted for any measure.
+    r"""A weighted sum of weak rankers, single features by default, boosted for any measure.
 
-    f = sum_t alpha_t h_t, where h_t is the feature that best ranks the queries that f ranks badly so far.
+    f = sum_t alpha_t h_t, where h_t is the weak ranker that best ranks the queries that f ranks badly so far.
 
     With E(q, f) the measure of query q when it is ranked by f, round t takes
 
@@ -58,6 +69,12 @@ class AdaRank(LinearRanker):
     ----------
     measure : str or Measure, default="nDCG@10"
         The measure that is boosted, with values between 0 and 1; ``score`` reports it.
+    weak : "features" or ranker, default="features"
+        What is boosted: single features, or clones of a ranker of this package, one per round, each trained on the
+        queries with the weights P_t. For a ranker, take few ``rounds`` and fix its penalty: every round is a fit.
+    bound : {"exp", "logistic"}, default="exp"
+        The type one bound of 1 - E that the rounds lower: exp(-E), as in the paper, or log2(1 + exp(-E)), for which
+        P_{t+1}(q) is proportional to weight_q / (1 + exp(E(q, f_t))).
     rounds : int, default=200
         The largest number of rounds.
     patience : int, default=None
@@ -67,30 +84,42 @@ class AdaRank(LinearRanker):
         Whether a round may also take a feature with a negative sign.
     repeats : bool, default=False
         Whether a feature may be taken again, as in the paper; False takes every feature once at most.
+    resample : bool, default=False
+        For a ranker as ``weak``: whether it learns from as many queries as there are, drawn by P_t with replacement, in
+        place of all queries with the weights P_t.
     ties : {"expected", "pessimistic"}, default="expected"
         How documents with equal scores are measured in training.
     scale : {"auto", "none"}, default="auto"
-        "auto" divides features by their standard deviation unless all of them lie in [-1, 1].
+        "auto" divides features by their standard deviation unless all of them lie in [-1, 1], and the scores of a
+        ranker as ``weak`` by their standard deviation within training queries.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of ``resample``.
     n_jobs : int, default=None
         Number of threads; None uses all cores. The result does not depend on it.
     verbose : bool, default=False
         Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
-        What to do with NaN in arrays.
+    missing : {"error", "zero", "min", "keep"}, default="error"
+        What to do with NaN in arrays; "keep" for a ranker as ``weak`` that gives it a meaning.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Weights on raw features: for each feature the sum of its alphas, with their signs, in the units of ``scale``.
+        With a ranker as ``weak`` that is linear, the weights of ``committee_``; absent if it is not linear.
+    committee_ : Committee or None
+        With a ranker as ``weak``, the rankers of the rounds up to ``round_``, with their alphas as weights: its scores
+        are those of f divided by the sum of the alphas. None for features, or if there was nothing to learn from.
     round_ : int
         The round that is returned, from 1: the first of those that are best on the validation set, the last one
         without a validation set. 0 if there was nothing to learn from.
     history_ : History
-        One row per round: round, feature, sign, alpha, phi, delta, Pi, certificate (-log Pi), printed (1 - Pi), and
-        the measure on training and validation queries.
+        One row per round: round, feature and sign (or member: the place in the committee), alpha, phi, delta, Pi,
+        certificate (-log Pi), printed (1 - Pi), and the measure on training and validation queries. For the logistic
+        bound mass and B take the place of Pi and printed.
     training_certificate_ : Bound
         What the rounds up to the returned one guarantee about the scores of ``predict`` on the training queries; see
-        :func:`~rankwise.guarantees.bounds.training.adarank_certificate`.
+        :func:`~rankwise.guarantees.bounds.training.adarank_certificate` and
+        :func:`~rankwise.guarantees.bounds.training.adarank_logistic_certificate`.
 
     Notes
     -----
@@ -98,9 +127,19 @@ class AdaRank(LinearRanker):
     every query once. Queries for which the measure is undefined are left out. Of features that are equally good, up to
     1e-12, the first is taken.
 
-    P depends on the current measures alone, and none of its values is more than e times another (for equal weights of
-    the queries). AdaRank therefore often takes one feature for ever. The fit stops as soon as a feature is taken again
-    and changes no measure; ``repeats=False`` goes on to the next feature instead.
+    phi_t is the dot product of the distribution and the measures of the weak ranker. The weak ranker with the largest
+    one, and the alpha above, make the factor sqrt(1 - phi_t^2) smallest, by which a round multiplies the bound of
+    Theorem 4 on the training queries, but for a factor exp(-delta_t): delta_t is how far the measure of a sum of scores
+    falls short of the sum of measures, on the worst query. It would be 0 if the measure were a dot product of scores
+    and labels; then every round with phi_t > 0 improves the bound. Measures of rankings are not, and the certificate
+    holds but may be vacuous. A ranker as ``weak`` minimizes its own loss with the weights P_t, so that its phi_t is not
+    the largest possible one; alpha and certificate are about the phi_t that it has.
+
+    P depends on the current measures alone, and none of its values is more than e times another (1.86 times for the
+    logistic bound), for equal weights of the queries. AdaRank therefore often takes one feature for ever, and rankers
+    trained with all queries differ little. The fit stops as soon as a feature is taken again and changes no measure;
+    ``repeats=False`` goes on to the next feature instead, and ``resample=True`` gives each ranker other queries. A
+    ranker that would learn from the validation queries does not get them, because they judge the rounds.
 
     The ``train`` column follows ``ties``; the ``validation`` column averages over ties, as ``score`` does. The scores
     of a round are running sums, which agree with those of ``predict`` up to rounding.
@@ -113,104 +152,225 @@ class AdaRank(LinearRanker):
     doi:10.1145/1277741.1277809
 
     J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
-    learning to rank. Microsoft Research technical report MSR-TR-2010-171. Figure 6 and Theorem 4.
+    learning to rank. Microsoft Research technical report MSR-TR-2010-171. Sections 4.1 and 5.1: the type one bounds,
+    Figure 6 and Theorem 4. The rounds for the logistic bound are derived here.
 
     Examples
     --------
-    >>> from rankwise import make_lists
+    >>> from rankwise import RidgeRanker, make_lists
     >>> lists = make_lists(40, documents=8, features=4, random_state=1)
     >>> model = AdaRank("nDCG@5", rounds=20).fit(lists)
     >>> model.score(lists) >= 1 - model.training_certificate_.value
     True
+    >>> boosted = AdaRank("nDCG@5", weak=RidgeRanker(alpha=1.0), resample=True, rounds=5).fit(lists)
+    >>> len(boosted.committee_.members_), boosted.coef_.shape
+    (5, (4,))
     """
 
     name = "AdaRank"
     takes_validation = True
 
+    weak: Literal["features"] | WeakRanker = "features"
+    bound: Bounded = "exp"
     rounds: PositiveInt = 200
     patience: PositiveInt | None = None
     negated: bool = False
     repeats: bool = False
+    resample: bool = False
     ties: Literal["pessimistic", "expected"] = "expected"
     scale: Scale = "auto"
+    random_state: Seed = 0
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests of all rankers use."""
-        return cls("nDCG@5", rounds=5), cls("AP", rounds=9, patience=3, negated=True, repeats=True, ties="pessimistic")
+        return (
+            cls("nDCG@5", rounds=5),
+            cls("AP", rounds=9, patience=3, negated=True, repeats=True, ties="pessimistic"),
+            cls("nDCG@5", weak=RidgeRanker(alpha=1.0), bound="logistic", resample=True, rounds=3),
+        )
+
+    @property
+    def keeps_missing(self) -> bool:  # type: ignore[override]
+        """Whether NaN has a meaning: if it has one for the ranker that is boosted."""
+        return isinstance(self.weak, Ranker) and self.weak.keeps_missing
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         measure = self._measure()
-        factor, _ = scale_factors(queries, self.scale)
         train = RankedLists.of(queries, measure, self.ties, self.n_jobs)
         held = None if validation is None else RankedLists.of(validation, measure, "expected", self.n_jobs)
+        weak: WeakRankers
         with progress("boosting", self.rounds + 1, enabled=None if self.verbose else False) as bar:
-            alone = train.by_features(self.negated, bar.advance)
-            boosting = Boosting(train=train, held=held, alone=alone, factor=factor)
+            if isinstance(self.weak, str):
+                factor, _ = scale_factors(queries, self.scale)
+                alone = train.by_features(self.negated, bar.advance)
+                defined = np.asarray(~np.isnan(alone).any(axis=0))
+                weak = WeakFeatures(
+                    train=train, held=held, alone=alone[:, defined], factor=factor, repeats=self.repeats
+                )
+            else:
+                defined = np.asarray(~np.isnan(train.measured(np.zeros(len(train.rows)))))
+                weak = TrainedRankers(
+                    ranker=self.weak,
+                    queries=queries,
+                    validation=validation,
+                    train=train,
+                    held=held,
+                    counted=queries.counted[defined],
+                    random=as_random(self.random_state) if self.resample else None,
+                    scaled=self.scale == "auto",
+                    n_jobs=self.n_jobs,
+                )
+            boosting = Boosting(train=train, held=held, weak=weak, defined=defined, bound=self.bound)
 
             def keep() -> bool:
                 if boosting.finished is not None:
-                    self._take(boosting)
+                    self._take(boosting, queries)
                 return boosting.finished is not None
 
             with self._keep_on_interrupt(keep):
-                boosting.run(self.rounds, self.patience, self.repeats, lambda: bar.advance(1))
-        self._take(boosting)
+                boosting.run(self.rounds, self.patience, lambda: bar.advance(1))
+        self._take(boosting, queries)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if isinstance(self._measure(), DCG):
             raise self._wrong("measure", "a measure with values between 0 and 1, such as nDCG")
+        if isinstance(self.weak, Ranker):
+            for name in ("negated", "repeats"):
+                if getattr(self, name):
+                    raise self._wrong(name, "False unless weak='features'")
+            self.weak._check_parameters()
+        elif self.resample:
+            raise self._wrong("resample", "False unless weak is a ranker")
 
-    def _take(self, boosting: "Boosting") -> None:
+    def _take(self, boosting: "Boosting", queries: Queries) -> None:
         """Set the state after the rounds that are finished."""
-        finished = boosting.finished
+        finished, weak, train = boosting.finished, boosting.weak, boosting.train
         if finished is None:
-            nothing = {name: np.empty(0, kind) for name, kind in STORED.items()}
-            self._set(np.zeros(len(boosting.factor)), 0, 0.0, nothing)
+            self._set_model(None, np.zeros(queries.n_features))
+            self._tell(0, 0.0, {name: np.empty(0, kind) for name, kind in self._stored().items()})
             return
-        coef, last, train = finished.w * boosting.factor, finished.last, boosting.train
+        rows = boosting.rows[: finished.rounds]
+        columns = {name: np.array([row[name] for row in rows], kind) for name, kind in self._stored().items()}
+        alphas = columns["alpha"][: finished.best]
+        if isinstance(weak, WeakFeatures):
+            w = np.zeros(len(weak.factor))
+            np.add.at(w, columns["feature"][: finished.best], columns["sign"][: finished.best] * alphas)
+            self._set_model(None, w * weak.factor)
+        else:
+            assert isinstance(weak, TrainedRankers)
+            number = columns["member"][: finished.best]
+            weights = np.bincount(number, alphas)
+            if weights.any():
+                given = weak.members[: len(weights)], weak.deviations[: len(weights)]
+                self._set_model(Committee.of(*given, self, weights.tolist()), None)
+            else:  # no ranker was better than the worst possible order
+                self._set_model(None, np.zeros(queries.n_features))
         # the certificate is about the scores of predict, whose rounding may make and break ties
-        published = train.measured(linear_scores(train.X, coef, self.n_jobs)[train.rows])[boosting.defined]
-        delta = least_gain(last.before, published, last.alpha, boosting.alone[last.candidate])
-        rows = zip(*boosting.rows[: finished.rounds], strict=True)
-        columns = {name: np.array(row, kind) for (name, kind), row in zip(STORED.items(), rows, strict=True)}
-        self._set(coef, finished.best, delta, columns)
+        last = finished.last
+        published = train.measured(self._scores(train.X)[train.rows])[boosting.defined]
+        self._tell(finished.best, least_gain(last.before, published, last.alpha, last.alone), columns)
 
-    def _set(self, coef: Vector, best: int, delta: float, rounds: Mapping[str, NDArray[Any]]) -> None:
-        """Set the fitted state; ``delta`` is that of the returned round on the scores of ``predict``."""
-        phi, alpha, deltas = (rounds[name].tolist() for name in ("phi", "alpha", "delta"))
-        factors = zip(phi, alpha, deltas, strict=True)
-        log_pi = np.cumsum([log_factor(phi=p, alpha=a, delta=d) for p, a, d in factors])
-        with np.errstate(over="ignore"):
-            pi = np.exp(log_pi)
-        steps = {name: rounds[name] for name in STORED if name not in ("train", "validation")}
-        derived = {"Pi": pi, "certificate": -log_pi, "printed": 1 - pi}
+    def _set_model(self, committee: Committee | None, coef: Vector | None) -> None:
+        """Set what scores: weights, or a committee, whose weights these are if it is linear."""
+        self.committee_ = committee
+        self.__dict__.pop("coef_", None)
+        if committee is not None:
+            model = committee._scoring_model()
+            coef = model.coef_ if isinstance(model, LinearModel) else None  # a constant would change no ranking
+        if coef is not None:
+            self.coef_ = coef
+
+    def _stored(self) -> dict[str, type[np.generic]]:
+        """The columns that a file stores."""
+        kind = WeakFeatures if isinstance(self.weak, str) else TrainedRankers
+        numbers = [name for name in NUMBERS if name != "mass" or self.bound == "logistic"]
+        return {**kind.columns, **dict.fromkeys(numbers, np.float64)}
+
+    def _tell(self, best: int, delta: float, rounds: Mapping[str, NDArray[Any]]) -> None:
+        """Set the history and the certificate; ``delta`` is that of the returned round on the scores of ``predict``."""
+        numbers = {name: rounds[name].tolist() for name in ("phi", "alpha", "delta", "mass") if name in rounds}
+        returned = {name: values[:best] for name, values in numbers.items()}
+        returned["delta"] = [*numbers["delta"][: max(best - 1, 0)], delta][:best]
+        count = len(numbers["phi"])
+        derived: dict[str, Any]
+        if self.bound == "exp":
+            log_pi = np.cumsum([log_factor(phi=p, alpha=a, delta=d) for p, a, d in zip(*numbers.values(), strict=True)])
+            with np.errstate(over="ignore"):
+                pi = np.exp(log_pi)
+            derived = {"Pi": pi, "certificate": -log_pi, "printed": 1 - pi}
+            self.training_certificate_: Bound = adarank_certificate(**returned)
+        else:
+            upto = [{name: values[: last + 1] for name, values in numbers.items()} for last in range(count)]
+            B = np.array([logistic_bound(**one)[0] for one in upto])
+            derived = {"B": B, "certificate": [1 - adarank_logistic_certificate(**one).value for one in upto]}
+            self.training_certificate_ = adarank_logistic_certificate(**returned)
+        steps = {name: rounds[name] for name in self._stored() if name not in ("train", "validation")}
         measured = {name: rounds[name] for name in ("train", "validation")}
-        columns = {"round": np.arange(1, len(pi) + 1), **steps, **derived, **measured}
-        self.training_certificate_: Bound = adarank_certificate(
-            phi=phi[:best], alpha=alpha[:best], delta=[*deltas[: max(best - 1, 0)], delta][:best]
-        )
+        columns = {"round": np.arange(1, count + 1), **steps, **derived, **measured}
         self.history_ = History(columns, ("train", "validation"), f"AdaRank, {self._measure().title}")
         self.round_ = best
-        self.coef_ = coef
         self._published_delta_ = delta
 
     def _own_bounds(self) -> Sequence[Bound]:
         return (replace(self.training_certificate_, bounds=f"1 - {self._measure().title} on the training lists"),)
 
+    # ------------------------------------------------------------------------------------------- ranking
+
+    def _scoring_model(self) -> Ranker:
+        """The committee if it is not linear."""
+        return self if hasattr(self, "coef_") or self.committee_ is None else self.committee_
+
+    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+        model = self._scoring_model()
+        return super()._contributions(X) if model is self else model._contributions(X)
+
+    # ------------------------------------------------------------------------------------------- saving
+
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        arrays = {f"history.{name}": self.history_[name] for name in STORED}
-        return {"round": self.round_, "delta": self._published_delta_}, {"coef": self.coef_, **arrays}
+        from rankwise.rankers._record import nested_state
+
+        facts, arrays = self._learned()
+        if self.committee_ is None:
+            return facts, {"coef": self.coef_, **arrays}
+        members, own = nested_state([self.committee_])
+        return {**facts, "committee": members}, {**arrays, **own}
+
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        if self.committee_ is None:
+            return self._state()
+        facts, arrays = self._learned()
+        members, own = self.committee_._frozen_state()
+        return {**facts, "committee": members}, {**arrays, **own}
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """(facts, arrays) of the rounds, those of the fit whatever the parameters are now."""
+        told = (*WeakFeatures.columns, *TrainedRankers.columns, *NUMBERS)
+        arrays = {f"history.{name}": self.history_[name] for name in told if name in self.history_.columns}
+        return {"round": self.round_, "delta": self._published_delta_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        rounds, best = read_history(store, STORED), facts["round"]
-        feature, sign = rounds["feature"], rounds["sign"]
-        if not 0 <= best <= len(feature):
+        from rankwise.rankers._record import read_nested
+
+        rounds, best = read_history(store, self._stored()), facts["round"]
+        if not 0 <= best <= len(rounds["alpha"]):
             raise RankwiseError("its table of rounds is incomplete")
-        if ((feature < 0) | (feature >= self.n_features_in_) | (abs(sign) != 1)).any():
-            raise RankwiseError("its rounds name features that it does not have")
-        self._set(read_coef(store, self.n_features_in_), int(best), float(facts["delta"]), rounds)
+        if isinstance(self.weak, str):
+            feature, sign = rounds["feature"], rounds["sign"]
+            if ((feature < 0) | (feature >= self.n_features_in_) | (abs(sign) != 1)).any():
+                raise RankwiseError("its rounds name features that it does not have")
+        if "committee" in facts:
+            (committee,) = read_nested(store, facts["committee"], self.n_features_in_)
+            if isinstance(self.weak, str) or not isinstance(committee, Committee):
+                raise RankwiseError(f"it holds a {committee.name} in place of the rankers of its rounds")
+            members = set(range(len(committee.members_)))
+            if set(rounds["member"][:best].tolist()) != members:
+                raise RankwiseError(f"its rounds do not take the {len(members)} rankers that it holds")
+            self._set_model(committee, None)
+        else:
+            self._set_model(None, read_coef(store, self.n_features_in_))
+        self._tell(int(best), float(facts["delta"]), rounds)
 
 
 # ----------------------------------------------------------------------------------------------------------- the rounds
@@ -218,24 +378,29 @@ class AdaRank(LinearRanker):
 
 @dataclass(frozen=True)
 class BoostingRound:
-    """One round: the share of each query in the distribution, and its measure before and after (``values``)."""
+    """One round: the share of each query in the distribution, and its measure before and after (``values``).
+
+    ``alone`` is the measure of every query by the weak ranker, and ``mass`` the mean over queries of the slope of the
+    type one bound, see :func:`~rankwise.rankers.boosting.weak_rankers.type_one`.
+    """
 
     candidate: int
     alpha: float
     phi: float
     delta: float
+    mass: float
     share: Vector
+    alone: Vector
     before: Vector
     values: Vector
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The number of finished rounds, and the best of them: its number from 1, its weights and its record."""
+    """The number of finished rounds, and the best of them: its number from 1, and its record."""
 
     rounds: int
     best: int
-    w: Vector
     last: BoostingRound
 
 
@@ -252,63 +417,53 @@ class Boosting:
     held : RankedLists or None
         The validation queries. Without them, or if the measure is undefined for all of them, the last round is
         returned.
-    alone : ndarray of shape (n_candidates, n_queries)
-        The measure of every candidate on every training query, NaN where it is undefined.
-    factor : ndarray of shape (n_features,)
-        What features are multiplied by.
-    rows : list of tuple
-        The rounds so far, in the columns of ``STORED``.
+    weak : WeakRankers
+        The weak rankers.
+    defined : ndarray of bool, shape (n_queries,)
+        The training queries for which the measure is defined; only these count.
+    bound : {"exp", "logistic"}
+        The type one bound that the rounds lower.
+    rows : list of dict
+        The rounds so far, by column of the history.
     finished : Finished or None
         What :meth:`run` has reached.
-
-    Attributes
-    ----------
-    defined : ndarray of bool, shape (n_queries,)
-        The training queries for which the measure is defined; only these are kept in ``alone``.
     """
 
     train: RankedLists
     held: RankedLists | None
-    alone: Vector
-    factor: Vector
-    rows: list[tuple[float, ...]] = field(default_factory=list)
+    weak: WeakRankers
+    defined: NDArray[np.bool_]
+    bound: Bounded
+    rows: list[dict[str, float]] = field(default_factory=list)
     finished: Finished | None = None
 
-    def __post_init__(self) -> None:
-        self.defined = ~np.isnan(self.alone).any(axis=0)
-        self.alone = self.alone[:, self.defined]
-
-    def run(self, rounds: int, patience: int | None, repeats: bool, after: Callable[[], None]) -> None:
+    def run(self, rounds: int, patience: int | None, after: Callable[[], None]) -> None:
         """Run rounds until one of the reasons to stop applies, and call ``after`` at the end of each."""
-        features = len(self.factor)
-        w, top, waited, best = np.zeros(features), -math.inf, 0, None
+        top, waited, best = -math.inf, 0, None
         scores = np.zeros(len(self.train.rows))
         held_scores = np.zeros(0 if self.held is None else len(self.held.rows))
 
         def add(candidate: int, alpha: float) -> Vector:
-            negated, feature = divmod(candidate, features)
-            _add(scores, self.train, feature, (-alpha if negated else alpha) * self.factor[feature])
+            self.weak.add(scores, candidate, alpha, False)
             return self.train.measured(scores)[self.defined]
 
         weight = self.train.weight[self.defined]
-        for one in boost(self.alone, weight, add, features=features, repeats=repeats):
-            negated, feature = divmod(one.candidate, features)
-            signed = -one.alpha if negated else one.alpha
+        for one in boost(self.weak, weight, add, bound=self.bound):
             validation = math.nan
             if self.held is not None:
-                _add(held_scores, self.held, feature, signed * self.factor[feature])
+                self.weak.add(held_scores, one.candidate, one.alpha, True)
                 validation = weighted_mean(self.held.measured(held_scores), self.held.weight)
             train = weighted_mean(one.values, weight)
-            w = w.copy()
-            w[feature] += signed
-            self.rows.append((feature, -1 if negated else 1, one.alpha, one.phi, one.delta, train, validation))
+            told = dict(zip(self.weak.columns, self.weak.told(one.candidate), strict=True))
+            numbers = (one.alpha, one.phi, one.delta, one.mass, train, validation)
+            self.rows.append({**told, **dict(zip(NUMBERS, numbers, strict=True))})
             done = len(self.rows)
             # without a validation measure the last round is returned, but patience still watches the training measure
             watched = train if math.isnan(validation) else validation
             waited = 0 if watched > top else waited + 1
             top = max(top, watched)
             if best is None or waited == 0 or math.isnan(validation):
-                best = Finished(done, done, w, one)
+                best = Finished(done, done, one)
             self.finished = replace(best, rounds=done)
             after()
             if done == rounds or waited == patience:
@@ -316,22 +471,20 @@ class Boosting:
 
 
 def boost(
-    alone: Vector, weight: Vector, add: Callable[[int, float], Vector], *, features: int, repeats: bool = True
+    weak: WeakRankers, weight: Vector, add: Callable[[int, float], Vector], *, bound: Bounded = "exp"
 ) -> Iterator[BoostingRound]:
-    """Take round after round the candidate that is best on the queries that are ranked badly so far.
+    """Take round after round a weak ranker that is good on the queries that are ranked badly so far.
 
     Parameters
     ----------
-    alone : ndarray of shape (n_candidates, n_queries)
-        The measure of every candidate on every query, in [0, 1].
+    weak : WeakRankers
+        The weak rankers.
     weight : ndarray of shape (n_queries,)
         The weights of the queries, above 0.
     add : callable
         ``add(candidate, alpha)`` adds to the scores and returns the measure of every query under them.
-    features : int
-        Number of features: candidate c is feature c % features, negated in the second half.
-    repeats : bool, default=True
-        Whether a feature may be taken again.
+    bound : {"exp", "logistic"}, default="exp"
+        The type one bound whose slope weights the queries.
 
     Yields
     ------
@@ -340,41 +493,31 @@ def boost(
 
     Notes
     -----
-    The rounds end if phi had to be clipped, or if no feature is left. They also end if the candidate of the round
-    before came again and changed no measure: the distribution is then what it was, and no other candidate would come
-    until that feature outweighs all others.
+    The rounds end if phi had to be clipped, or if no weak ranker is left. They also end if the weak ranker of the round
+    before came again and changed no measure: the distribution is then what it was, and no other weak ranker would come
+    until that one outweighs all others.
     """
     before, chosen = np.zeros(len(weight)), -1
-    free = np.full(len(alone), len(weight) > 0)
     weight = weight / weight.max(initial=0.0)  # first by the largest, so that no sum overflows
-    while free.any():
-        share = weight * np.exp(-before)
-        share /= math.fsum(share)
-        worth = np.where(free, alone @ share, -np.inf)
-        candidate = int(np.argmax(worth >= worth.max() - _EQUAL))
-        phi = max(0.0, 1.0 - math.fsum(share * (1.0 - alone[candidate])))  # exactly 1 if all queries are perfect
+    while True:
+        share = weight * type_one(bound, before)
+        total = math.fsum(share)
+        share /= total
+        candidate = weak.choose(share)
+        if candidate is None:
+            return
+        alone = weak.measured(candidate)
+        phi = max(0.0, 1.0 - math.fsum(share * (1.0 - alone)))  # exactly 1 if all queries are perfect
         clipped = min(phi, LARGEST_PHI)
         alpha = math.log((1 + clipped) / (1 - clipped)) / 2
         values = add(candidate, alpha)
-        delta = least_gain(before, values, alpha, alone[candidate])
-        yield BoostingRound(candidate, alpha, phi, delta, share, before, values)
+        delta = least_gain(before, values, alpha, alone)
+        yield BoostingRound(candidate, alpha, phi, delta, total / math.fsum(weight), share, alone, before, values)
         if phi > LARGEST_PHI or (candidate == chosen and np.array_equal(values, before)):
             return
-        if not repeats:
-            free[candidate % features :: features] = False
         before, chosen = values, candidate
 
 
 def least_gain(before: Vector, values: Vector, alpha: float, alone: Vector) -> float:
-    """delta = min over queries of (measure after) - (measure before) - alpha (measure of the feature alone)."""
+    """delta = min over queries of (measure after) - (measure before) - alpha (measure of the weak ranker alone)."""
     return float((values - before - alpha * alone).min())
-
-
-def _add(scores: Vector, lists: RankedLists, feature: int, weight: float) -> None:
-    """Add a feature times its weight to the scores."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scores += weight * lists.column(feature)
-    if not np.isfinite(scores).all():
-        raise RankwiseError(
-            f"feature {feature} times its weight {weight:g} exceeds the largest float: scale the features"
-        )

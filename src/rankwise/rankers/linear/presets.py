@@ -4,24 +4,29 @@ Each class adds its loss and its own parameters; everything else is :class:`Regu
 trains the same problems for a loss that is given as an object.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Self
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._parameters import PositiveFloat
+from rankwise._store import Store
+from rankwise.losses._base import Loss
+from rankwise.losses.graded_pair_hinge import GradedPairHinge
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
 from rankwise.losses.structured import SVMMapHinge
 from rankwise.losses.structured_ndcg import NDCGHinge
 from rankwise.measures.ap import AP
-from rankwise.measures.ndcg import NDCG
+from rankwise.measures.ndcg import NDCG, gains
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource, differing_weights
 from rankwise.rankers._base import AnyMeasure
+from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.loss_ranker import Prior, RegularizedRanker
 from rankwise.solvers.batch.risk import mean_share
 
@@ -32,6 +37,8 @@ class RankSVM(RegularizedRanker):
 
     min over w of (alpha/2) norm(w - w0)^2 + mean over queries of mean over label_i > label_j of [1 + s_j - s_i]_+.
 
+    ``pair_weights="top"`` is IR-SVM: a pair weighs tau(label_i, label_j), what its exchange costs the measure.
+
     Parameters
     ----------
     measure : str or Measure, default="nDCG@10"
@@ -41,10 +48,24 @@ class RankSVM(RegularizedRanker):
     per_pair : bool, default=True
         Whether a query counts by the mean over its pairs. False takes their sum, so that long queries outweigh short
         ones; the default alphas are then multiplied by the mean number of pairs per query.
+    pair_weights : {"equal", "top"}, default="equal"
+        "top" weighs a pair of labels by how much the measure, an nDCG, falls on average if two documents with these
+        labels are exchanged in a perfect ranking, divided by the largest such weight. It requires ``loss="hinge"``.
+
+    Attributes
+    ----------
+    pair_weights_ : tuple of (better label, worse label, weight)
+        tau of the training queries; empty for equal weights.
 
     Notes
     -----
-    All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`.
+    All other parameters and attributes are those of :class:`~rankwise.LossRanker`.
+
+    IR-SVM also weighs a query by mu, inversely proportional to its number of pairs: the default ``per_pair=True``. Its
+    authors estimate tau from random exchanges; here it is their exact mean over all exchanges of a query, averaged over
+    the training queries that have both labels. tau depends on the training labels, also on those of queries that are
+    held out to select alpha. Certificates therefore say that the loss was not fixed beforehand; ``gap_`` is about the
+    objective with this tau, which bounds no measure. Labels that no training query has together weigh 1.
 
     A pass costs O(m log m) per query of m documents, however many pairs it has, and reads X once. The history of the
     squared hinge has one row per Newton step: step, objective, lower bound, gap, products.
@@ -65,6 +86,9 @@ class RankSVM(RegularizedRanker):
 
     T. Joachims (2006). Training linear SVMs in linear time. KDD. doi:10.1145/1150402.1150429
 
+    Y. Cao, J. Xu, T.-Y. Liu, H. Li, Y. Huang, H.-W. Hon (2006). Adapting ranking SVM to document retrieval. SIGIR.
+    doi:10.1145/1148170.1148205
+
     O. Chapelle, S. S. Keerthi (2010). Efficient algorithms for ranking with SVMs. Information Retrieval 13.
     doi:10.1007/s10791-009-9109-9
 
@@ -81,16 +105,102 @@ class RankSVM(RegularizedRanker):
 
     loss: Literal["hinge", "squared"] = "hinge"
     per_pair: bool = True
+    pair_weights: Literal["equal", "top"] = "equal"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
-        return cls(alpha=0.01), cls("AP", loss="squared", per_pair=False, alpha=(100.0, 1.0), folds=2)
+        return (
+            cls(alpha=0.01),
+            cls("AP", loss="squared", per_pair=False, alpha=(100.0, 1.0), folds=2),
+            cls("nDCG@3", pair_weights="top", alpha=0.01),
+        )
 
-    def _loss(self) -> PairHinge:
+    def _loss(self) -> Loss:
+        if self.pair_weights == "top":
+            return GradedPairHinge(weights=getattr(self, "pair_weights_", ()), per_pair=self.per_pair)
         return PairHinge(squared=self.loss == "squared", per_pair=self.per_pair)
 
     def _unit(self, queries: QuerySource) -> float:
         return 1.0 if self.per_pair else _mean_pairs(queries) or 1.0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.pair_weights == "equal":
+            return
+        if not isinstance(self._measure(), NDCG):
+            raise self._wrong("measure", "nDCG or nDCG@k for pair_weights='top'")
+        if self.loss != "hinge":
+            raise self._wrong("loss", "'hinge' for pair_weights='top'")
+        if isinstance(self.alpha, str):
+            raise self._wrong("alpha", "a number or None for pair_weights='top', whose loss depends on the queries")
+
+    def _fit(self, queries: Queries, validation: Queries | None) -> None:
+        measure = self._measure()
+        self.pair_weights_: tuple[tuple[float, float, float], ...] = ()
+        if self.pair_weights == "top" and isinstance(measure, NDCG):
+            self.pair_weights_ = exchange_costs(queries, measure)
+        super()._fit(queries, validation)
+
+    def _training_objective(self) -> TrainingObjective:
+        return replace(super()._training_objective(), loss_fixed=not self.pair_weights_)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        facts, arrays = super()._state()
+        tau = {"pair_weights": np.array(self.pair_weights_)} if self.pair_weights_ else {}
+        return facts, {**arrays, **tau}
+
+    def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
+        super()._restore(facts, store)
+        tau = store.array("pair_weights", np.float64, (None, 3)) if "pair_weights" in store else np.empty((0, 3))
+        self.pair_weights_ = GradedPairHinge(weights=tau.tolist()).weights
+
+
+def exchange_costs(queries: QuerySource, measure: NDCG) -> tuple[tuple[float, float, float], ...]:
+    """What exchanging two documents of a perfect ranking costs NDCG on average, for every two labels.
+
+    Parameters
+    ----------
+    queries : QuerySource
+        Judged queries.
+    measure : NDCG
+        The measure.
+
+    Returns
+    -------
+    tuple of (better label, worse label, weight)
+        The mean over queries with both labels of (G_a - G_b) (D_a - D_b) / ideal DCG, D_a the mean discount of the
+        positions of label a in a perfect ranking, divided by the largest such mean; empty if no exchange costs
+        anything.
+    """
+    grades = np.unique(queries.apply(Queries.labels))
+    gain = gains(grades, measure.gain)
+    falling = np.lexsort((-grades, -gain))
+    grades, gain = grades[falling], gain[falling]
+    count = queries.apply(count_labels, tuple(grades.tolist()))
+    end = np.cumsum(count, axis=1)
+    longest = int(end[:, -1].max(initial=1))
+    discount = np.where(np.arange(1, longest + 1) <= (measure.cutoff or longest), measure.table(longest), 0.0)
+    summed = np.concatenate([[0.0], np.cumsum(discount)])
+    block = summed[end] - summed[end - count]
+    ideal, share = block @ gain, block / np.maximum(count, 1)
+    weight = np.ones(len(count)) if queries.weight is None else queries.weight
+    found = []
+    for a in range(len(grades)):
+        for b in range(a + 1, len(grades)):
+            both = (count[:, a] > 0) & (count[:, b] > 0) & (ideal > 0) & (weight > 0)
+            if both.any():
+                costs = (gain[a] - gain[b]) * (share[both, a] - share[both, b]) / ideal[both]
+                labels = sorted((float(grades[a]), float(grades[b])), reverse=True)
+                found.append((*labels, math.fsum(weight[both] * costs) / math.fsum(weight[both])))
+    largest = max((cost for *_, cost in found), default=0.0)
+    return tuple((better, worse, max(cost / largest, 0.0)) for better, worse, cost in found) if largest > 0 else ()
+
+
+def count_labels(queries: Queries, labels: Sequence[float]) -> NDArray[np.int64]:
+    """How often every query has each of these labels."""
+    owner, label = queries.query_of_row, queries.labels()
+    counts = [np.bincount(owner[label == one], minlength=len(queries)) for one in labels]
+    return np.array(counts, dtype=np.int64).reshape(len(labels), len(queries)).T
 
 
 def _mean_pairs(queries: QuerySource) -> float:

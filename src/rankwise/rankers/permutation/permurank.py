@@ -37,7 +37,7 @@ from rankwise.rankers.certificate.objective import gap_bound
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
-from rankwise.solvers.batch.working_sets import WorkingSets
+from rankwise.solvers.batch.working_sets import OrderForm, WorkingSets
 
 Vector = NDArray[np.float64]
 
@@ -82,6 +82,9 @@ class PermuRank(SelectionParameters, LinearRanker):
         grades, such as AP.
     hinge : {"sum", "max"}, default="sum"
         "sum" as above, or "max": the largest (E* - E(c)) [1 - w . (Phi_b - Phi_c)]_+ of the query, a smaller bound.
+    form : {"hinge", "exp", "logistic"}, default="hinge"
+        The function of x = w . (Phi_b - Phi_c): the hinge [1 - x]_+ as above, exp(-x) or log2(1 + exp(-x)), the type
+        two bounds of the paper. Beyond -x = 16 the exponential is continued by its tangent.
     rounds : int, default=50
         The largest number of rounds.
     stop : {"best", "last"}, default="best"
@@ -129,7 +132,11 @@ class PermuRank(SelectionParameters, LinearRanker):
     rounds then end at w = 0; with "sum" they oscillate, and a round has to be selected (``stop="best"``). The map
     "relevant" does not depend on the order within a grade, and with "max" the rounds end after about ten.
 
-    An order is stored as one vector: a step costs O((B + C) features) per query, and X is read once per round. If there
+    All three forms are convex in w, so that a round ends with a certain gap, and at least 1 for x <= 0, which is what
+    the bound rests on. The exponential is never below the hinge; the logistic form may be on either side of it.
+
+    An order is stored as one vector: a step costs O((B + C) features) per query, and X is read once per round. Other
+    forms than the hinge visit all B C pairs of orders besides. If there
     are fewer queries than folds, every query is a part. Where nothing can judge them, the largest alpha is taken. After
     Ctrl-C the ranker holds the best of the rounds that were finished on all training queries.
 
@@ -139,7 +146,8 @@ class PermuRank(SelectionParameters, LinearRanker):
     SIGIR. doi:10.1145/1390334.1390355
 
     J. Xu, H. Li, T.-Y. Liu, Y. Peng, M. Lu, W.-Y. Ma (2010). Direct optimization of evaluation measures in
-    learning to rank. Microsoft Research technical report MSR-TR-2010-171. Figure 7 and equations (2), (6) and (7).
+    learning to rank. Microsoft Research technical report MSR-TR-2010-171. Section 4.2, Figure 7 and equations (2), (6)
+    and (7).
     """
 
     name = "PermuRank"
@@ -149,6 +157,7 @@ class PermuRank(SelectionParameters, LinearRanker):
     alpha: PositiveAlphas = None
     map: Map = "pairs"
     hinge: Literal["sum", "max"] = "sum"
+    form: OrderForm = "hinge"
     rounds: PositiveInt = 50
     stop: Literal["last", "best"] = "best"
     tolerance: OpenFraction = 0.001
@@ -159,6 +168,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         return (
             cls("AP", alpha=0.1, rounds=3, stop="last"),
             cls("nDCG@3", alpha=(0.01, 1.0), hinge="max", rounds=2, folds=2),
+            cls("AP", alpha=0.1, form="logistic", rounds=3, stop="last"),
         )
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -197,7 +207,7 @@ class PermuRank(SelectionParameters, LinearRanker):
     def _run(self, run: "PermutationRun", orders: ListOrders, held: Queries | None, bar: progress) -> "PermutationRun":
         """Append rounds to ``run`` until no set changes, or until there are enough."""
         queries = orders.queries
-        sets, w = orders.working_sets(self.hinge == "max"), np.zeros(queries.n_features)
+        sets, w = orders.working_sets(self.hinge == "max", self.form), np.zeros(queries.n_features)
         # scores of 0 give the sets their first orders
         orders.extend(sets, np.zeros(queries.n_documents))
         while len(run.rounds) < self.rounds and not run.converged:

@@ -3,11 +3,16 @@ r"""Working sets: for every query some perfect and some imperfect orders, and th
 .. math:: F(w) = \sum_q \frac{c_q}{\lvert B_q\rvert} \sum_{b \in B_q,\, c \in C_q}
     (E^*_q - E(c))\, [1 - w \cdot (\Phi_b - \Phi_c)]_+
 
+The hinge [1 - x]_+ may be replaced by exp(-x) or log2(1 + exp(-x)), which need O(B C) per query in place of the
+logarithms below. Beyond -x = 16 the exponential is continued by its tangent, so that values stay finite wherever they
+are asked for. This is still convex, and at least 1 for x <= 0.
+
 An order is one vector Phi, so a value with its gradient costs O((B + C)(d + log(B + C))) per query, whatever its
 length, and X is not read. Sets only grow; an order that is in its set already is not added.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +21,7 @@ from rankwise._kernels import parallel
 
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
+OrderForm = Literal["hinge", "exp", "logistic"]
 
 # Orders per chunk.
 _CHUNK = 1 << 13
@@ -35,6 +41,8 @@ class WorkingSets:
     largest : bool, default=False
         Whether a query counts the largest hinge between two of its orders, in place of the mean over B_q and the sum
         over C_q.
+    form : {"hinge", "exp", "logistic"}, default="hinge"
+        The function of the difference.
 
     Attributes
     ----------
@@ -42,10 +50,11 @@ class WorkingSets:
         Number of orders of either kind per query.
     """
 
-    def __init__(self, weight: Vector, features: int, largest: bool = False) -> None:
+    def __init__(self, weight: Vector, features: int, largest: bool = False, form: OrderForm = "hinge") -> None:
         count = len(weight)
         self.weight = weight
         self.largest = largest
+        self.form: OrderForm = form
         self.perfect: Numbers = np.zeros(count, dtype=np.int64)
         self.imperfect: Numbers = np.zeros(count, dtype=np.int64)
         self._known: tuple[set[tuple[int, bytes]], set[tuple[int, bytes]]] = (set(), set())
@@ -107,13 +116,14 @@ class WorkingSets:
 
     def __call__(self, w: Vector, n_jobs: int | None = None) -> tuple[float, Vector]:
         """(F(w), a subgradient); the bits do not depend on the number of threads."""
-        from rankwise._kernels.orders import hinge_of_sets
+        from rankwise._kernels.orders import EXP, LOGISTIC, hinge_of_sets
 
         weights, features = np.ascontiguousarray(w), self._vectors.shape[1]
+        form = {"hinge": 0, "exp": EXP, "logistic": LOGISTIC}[self.form]
 
         def part(first: int, last: int) -> tuple[float, Vector]:
             slope = np.zeros(features)
-            given = (self._vectors, self._start, self._middle, self.weight, self._missed, self.largest)
+            given = (self._vectors, self._start, self._middle, self.weight, self._missed, self.largest, form)
             return hinge_of_sets(first, last, *given, weights, slope), slope
 
         total, slope = 0.0, np.zeros(features)
