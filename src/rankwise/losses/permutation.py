@@ -2,8 +2,9 @@
 
 These are values for study and certificates, not :class:`~rankwise.losses.Loss` objects: a type one loss is constant
 between changes of the ranking, and a type two loss is a maximum over the orders of a list, which is exact only if all
-of them are visited. ``loss(scores, labels)`` returns one number; it is 0 if every order is perfect (one document, equal
-labels, nothing relevant).
+of them are visited. :class:`~rankwise.losses.TypeTwoBound` has two of its forms with a gradient, for AP and NDCG@k, and
+:class:`~rankwise.AdaRank` lowers type one losses. ``loss(scores, labels)`` returns one number; it is 0 if every order
+is perfect (one document, equal labels, nothing relevant).
 
 :func:`worst_perfect` and :func:`best_imperfect` are the two orders that permutation losses compare. The score of an
 order is F(pi) = (1 / (n (n - 1))) sum_k s_k (n + 1 - 2 pos_k), which is largest for the orders that sort the scores. An

@@ -12,8 +12,9 @@ from rankwise.guarantees.bounds.training import adarank_certificate
 from rankwise.measures._base import parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.queries import Queries
-from rankwise.rankers.boosting.adarank import AdaRank, boost
+from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.boosting.candidates import RankedLists
+from rankwise.rankers.boosting.rounds import boost
 from rankwise.rankers.boosting.weak_rankers import WeakFeatures
 from tests.oracles.adarank import adarank, pessimistic_ndcg
 

@@ -11,8 +11,9 @@ import rankwise as rw
 from rankwise.errors import Interrupted, MeasureError, RankwiseError
 from rankwise.measures._base import parse
 from rankwise.queries.queries import Queries
-from rankwise.rankers.boosting.adarank import AdaRank, Boosting
+from rankwise.rankers.boosting.adarank import AdaRank
 from rankwise.rankers.boosting.candidates import RankedLists
+from rankwise.rankers.boosting.rounds import Boosting
 from tests.rankers.boosting.test_adarank import lists, same
 
 # ------------------------------------------------------------------------------------------- same bits, or nothing
