@@ -11,9 +11,10 @@ import numpy as np
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
-from rankwise.exports.formula import Formula, FusionFormula, NetworkSum, StepSum, TreeSum, WeightedSum
+from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.maps import formula_of_map
+from rankwise.exports.networks import NetworkSum
 from rankwise.exports.parity import parity_of
 from rankwise.exports.raw_thresholds import on_raw_features
 from rankwise.features.builder import FeatureBuilder
@@ -30,7 +31,7 @@ from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
 Scaling = Scaler | Literal["none"] | None
-AnyFormula = Formula | NetworkSum | MapSum | FusionFormula
+AnyFormula = Formula | MapSum | FusionFormula
 
 
 def export(
@@ -159,15 +160,12 @@ def _express(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
             f"{target.title} scores a document without seeing its query, and {ranker.name} normalizes scores within "
             f"each query: export to {able}, or fit with normalizer='none'"
         )
-    if FusionFormula not in target.takes:
+    if FusionFormula not in target.takes and isinstance(formula, MapSum):
         able = ", ".join(sorted(name for name, kind in targets().items() if MapSum in kind.takes))
-        if isinstance(formula, NetworkSum):
-            raise RankwiseError(f"networks such as {ranker.name} are not written for {target.title}: export to {able}")
-        if isinstance(formula, MapSum):
-            raise RankwiseError(
-                f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is "
-                f"{formula.about}: export to {able}"
-            )
+        raise RankwiseError(
+            f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is "
+            f"{formula.about}: export to {able}"
+        )
     raise RankwiseError(f"{target.title} requires a HybridRanker, got {ranker.name}")
 
 
@@ -296,7 +294,7 @@ def formula_of(
 
     Returns
     -------
-    formula : WeightedSum, StepSum, TreeSum, NetworkSum, MapSum or FusionFormula
+    formula : WeightedSum, StepSum, TreeSum, MapSum or FusionFormula
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -316,7 +314,7 @@ def formula_of(
     if isinstance(ranker, LinearRanker):
         constant = float(getattr(ranker, "intercept_", 0.0))
         found = WeightedSum(names, ranker.coef_.astype(np.float64), constant, missing=ranker.missing)
-        return (found if scaler is None else found.scaled_by(scaler)), notes
+        return (found if scaler is None else found.scale_by(scaler)), notes
     if isinstance(ranker, ThresholdRanker):
         steps = ranker.steps_
         parts = steps["feature"].astype(np.int64), steps["threshold"].copy(), steps["alpha"].copy()
@@ -328,7 +326,8 @@ def formula_of(
     if isinstance(trees, TreeEnsemble):
         return TreeSum.of(trees, names, ranker.missing, scaler), notes
     if isinstance(ranker, NeuralRanker):
-        return NetworkSum.of(ranker.network_, names, ranker.missing, scaler), notes
+        network = NetworkSum(names, 0.0, ranker.missing, ranker.network_)
+        return (network if scaler is None else network.scale_by(scaler)), notes
     if isinstance(ranker, HybridRanker):
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalizes scores itself: fit it on raw scores, without a Scaler")
