@@ -125,7 +125,7 @@ def test_elasticsearch_adds_in_float64_by_ranklibs_rules():
     assert "float64 sums" in done.parity.arithmetic
     assert export(fitted("FRank"), "opensearch", sample=sample()).parity.arithmetic.startswith("float32, tree")
     assert export(fitted("FRank"), "opensearch", sample=sample(), form="xgboost").parity.inverted == 0
-    for kind, form in (("FRank", "linear"), ("RidgeRanker", "xgboost"), ("RidgeRanker", "other")):
+    for kind, form in (("FRank", "linear"), ("RidgeRanker", "xgboost")):
         with pytest.raises(RankwiseError, match="form must be 'linear' for weights, 'xgboost' for steps and trees, or"):
             export(fitted(kind), "elasticsearch", form=form)
 

@@ -166,9 +166,13 @@ def test_ranklib_holds_a_constant_only_as_a_linear_regression():
     assert kept.text.splitlines()[-1] == "0:0.75 1:1.0 2:-2.0"
     with pytest.raises(RankwiseError, match="cannot hold a shift in this form"):
         export(model, "ranklib", shift=1.0)
-    for form in ("rankboost", "trees", "listnet"):
+    for form in ("rankboost", "trees"):
         with pytest.raises(RankwiseError, match="form must be"):
             export(model, "ranklib", form=form)
+    with pytest.raises(
+        RankwiseError, match="'form' parameter of RankLib must be 'coordinate ascent', 'linear regression'"
+    ):
+        export(model, "ranklib", form="listnet")
 
 
 def test_a_constant_in_elasticsearch_is_part_of_a_normalizer():

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rankwise._extras import require
-from rankwise.errors import MissingExtraError, RankwiseError
+from rankwise.errors import MissingExtraError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
@@ -52,8 +52,6 @@ class Onnx(Target):
 
     def write(self, formula: Formula | MapSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the model, and check it with the package onnx."""
-        if self.sums not in ("float64", "float32"):
-            raise RankwiseError(f"sums must be 'float64' or 'float32', got {self.sums!r:.40}")
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
         has_trees = isinstance(formula, (StepSum, TreeSum))
         graph = Graph(helper, proto)

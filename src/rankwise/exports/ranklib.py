@@ -267,8 +267,8 @@ _UNMATCHED = (
 
 def _requests(featureset: str) -> tuple[UploadRequest, ...]:
     """What makes the store of features and models, the feature set and the model."""
-    if not isinstance(featureset, str) or not featureset:
-        raise RankwiseError(f"featureset must be the name of a feature set, got {featureset!r:.40}")
+    if not featureset:
+        raise RankwiseError("featureset must be the name of a feature set, got ''")
     path = f"/_ltr/_featureset/{quote(featureset, safe='')}"
     return (
         UploadRequest("PUT", "/_ltr", may_exist=True),
@@ -315,19 +315,19 @@ def curl_script(requests: Sequence[UploadRequest]) -> str:
 def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
     """The model, notes and dropped constant of a weighted sum."""
     own = normalize(formula, "the plugin")
-    notes = [own.note] if own.note else []
+    notes = own.notes
     model: dict[str, Any] = {"type": "model/linear"}
-    if own.center:
+    if own.normalizers:
         # "standard" for every scaling: the plugin's min_max refuses a minimum below 0
         model["feature_normalizers"] = {
-            formula.names[place]: {"standard": {"mean": center, "standard_deviation": own.scale[place]}}
-            for place, center in own.center.items()
+            name: {"standard": {"mean": center, "standard_deviation": scale}}
+            for name, (center, scale) in own.normalizers.items()
         }
         notes.append(
             "behind a normalizer a feature that did not match counts (0 - mean) / standard_deviation, and not 0: give "
             "such features a default"
         )
-    model["definition"] = json.dumps(own.weights(formula.names), ensure_ascii=False)
+    model["definition"] = json.dumps(own.weights, ensure_ascii=False)
     return model, notes, own.dropped
 
 

@@ -239,8 +239,8 @@ class C(Target):
             head = f"static double {called}_of_features(const double *x)"
             more = c_columns(columns, called, c_text)
         text = (
-            f"/* The score of a document with {len(names)} {what} in the order of {called}_features; a higher one comes\n"
-            "   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere."
+            f"/* The score of a document with {len(names)} {what} in the order of {called}_features; a higher "
+            "one comes\n   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere."
             f"{about} */\n\n{above}{chr(10) if above else ''}const int {called}_width = {len(names)};\n"
             f"const char *const {called}_features[] = {{\n{listed}}};\n\n{tables}\n"
             f"{head}\n{{\n{lines}}}\n{more}"

@@ -58,8 +58,6 @@ class SQL(Target):
 
     def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the query."""
-        if self.dialect not in _QUOTES:
-            raise RankwiseError(f"dialect must be 'standard' or 'mysql', got {self.dialect!r:.40}")
         given = formula.names if columns is None else columns.names
         taken = next((name for name in given if name.casefold() == called.casefold()), None)
         if taken is not None:  # ORDER BY would sort by the feature

@@ -1,22 +1,22 @@
-"""Vespa rank profiles: one whose second phase is the ranker, and one whose global phase adds rank features."""
+"""A Vespa rank profile whose second phase is the ranker."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import PositiveInt
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features
-from rankwise.exports.formula import Formula, FusionFormula, TreeSum, WeightedSum
+from rankwise.exports.formula import Formula, TreeSum, WeightedSum
 from rankwise.exports.single import refuse_rules
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nest, score_trees
 from rankwise.measures._base import Vector
-from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -70,13 +70,10 @@ class Vespa(Target):
     arithmetic = "float64, term after term (Vespa's expressions)"
     holds_columns = True
 
-    rerank: int = 100
+    rerank: PositiveInt = 100
 
     def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the rank profile."""
-        profile_name(called)
-        if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
-            raise RankwiseError(f"rerank must be an integer of at least 1, got {self.rerank!r:.40}")
         # names become part of an expression, so they are checked one by one
         if columns is None:
             features, functions = [rank_feature(name) for name in formula.names], list[str]()
@@ -99,22 +96,7 @@ class Vespa(Target):
         shown = [features[place] for place in used]
         if columns is not None:
             shown = [rank_feature(name) for name, text in zip(columns.names, columns.is_text, strict=True) if not text]
-        text = "\n".join(
-            [
-                f"rank-profile {called} inherits default {{",
-                *functions,
-                "    second-phase {",
-                f"        rerank-count: {self.rerank}",
-                "        expression {",
-                *(f"            {'+ ' if number else ''}{line}" for number, line in enumerate(lines)),
-                "        }",
-                "    }",
-                "    match-features {",
-                *(f"        {one}" for one in shown),
-                "    }",
-                "}",
-            ]
-        )
+        text = write_profile(called, "second", self.rerank, lines, shown, functions)
         missing = (
             "an attribute without a value is NaN for float and double, and the score with it: give fields a default"
         )
@@ -130,12 +112,11 @@ class Vespa(Target):
             "only the documents of the second phase are scored so: a document behind them keeps its first score, "
             "lowered below all of them",
         )
-        return Written({f"{called}.profile": text + "\n"}, notes)
+        return Written({f"{called}.profile": text}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as Vespa does, term after term."""
         (text,) = files.values()
-        body = str(text).split("expression {\n")[1].split("\n        }")[0]
         place_of = {rank_feature(name): place for place, name in enumerate(names)}
         if X.dtype == object:
             given: Any = X
@@ -143,8 +124,7 @@ class Vespa(Target):
         else:
             rows = np.asarray(X, dtype=np.float64)
         total = np.zeros(len(X))
-        for line in body.splitlines():
-            term = line.strip().removeprefix("+ ")
+        for term in read_terms(files):
             if found := _TERM.fullmatch(term):
                 total += float(found[1]) * rows[:, place_of[found[2]]]
             elif (tree := _read_tree(term, place_of)) is not None:
@@ -263,12 +243,36 @@ def _goes_left(values: NDArray[np.float64], split: TreeSplit) -> NDArray[np.bool
     return below | np.isnan(values) if split.nan_left else below
 
 
-def profile_name(called: str) -> None:
-    """Raise an error for a name that no rank profile can have."""
+def write_profile(
+    called: str, phase: str, rerank: int, terms: Sequence[str], features: Sequence[str], functions: Sequence[str] = ()
+) -> str:
+    """A rank profile that adds terms in a phase; a name that no profile can have raises an error."""
     if not _PLAIN.fullmatch(called):
         raise RankwiseError(f"the name of a rank profile must consist of letters, digits and _, got {called!r:.60}")
     if called in _PROFILES:
         raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
+    lines = [
+        f"rank-profile {called} inherits default {{",
+        *functions,
+        f"    {phase}-phase {{",
+        f"        rerank-count: {rerank}",
+        "        expression {",
+        *(f"            {'+ ' if number else ''}{term}" for number, term in enumerate(terms)),
+        "        }",
+        "    }",
+        "    match-features {",
+        *(f"        {feature}" for feature in features),
+        "    }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def read_terms(files: Mapping[str, Content]) -> list[str]:
+    """The terms of a rank profile that :func:`write_profile` wrote."""
+    (text,) = files.values()
+    body = str(text).split("expression {\n")[1].split("\n        }")[0]
+    return [line.strip().removeprefix("+ ") for line in body.splitlines()]
 
 
 def rank_feature(name: str) -> str:
@@ -286,100 +290,3 @@ def rank_feature(name: str) -> str:
 def _number(value: float) -> str:
     """A number with all digits."""
     return repr(float(value))
-
-
-# ----------------------------------------------------------------------------------------------- several rank features
-
-
-_FUSED_TERM = re.compile(r"^(\S+) \* (?:(normalize_linear|reciprocal_rank)\((.+?)(?:, (\d+))?\)|(.+))$")
-
-
-@dataclass(frozen=True, kw_only=True)
-class VespaHybrid(Target):
-    """``NAME.profile``, to be put beside the schema.
-
-    A column called ``bm25(title)`` or ``closeness(field,embedding)`` is that rank feature; one called ``age`` is
-    ``attribute(age)``.
-
-    Parameters
-    ----------
-    rerank : int, default=100
-        How many documents the global phase normalizes and scores.
-    """
-
-    name = "vespa-hybrid"
-    title = "Vespa hybrid search"
-    arithmetic = "float64, term after term (Vespa's global phase)"
-    takes = (FusionFormula,)
-
-    rerank: int = 100
-
-    def write(self, formula: FusionFormula, called: str) -> Written:
-        """Write the rank profile."""
-        self._refuse_unless_known(formula.fusion, "vespa")
-        profile_name(called)
-        checks.as_whole(self.rerank, "rerank", 1, 10_000)
-        features = [rank_feature(name) for name in formula.names]
-        rule = formula.fusion
-        wrapped = {
-            "min_max": "normalize_linear({})",
-            "rrf": f"reciprocal_rank({{}}, {rule.rank_constant})",
-            "none": "{}",
-        }[rule.normalizer]
-        terms = [
-            f"{weight!r} * {wrapped.format(feature)}"
-            for weight, feature in zip(formula.weight.tolist(), features, strict=True)
-        ]
-        text = "\n".join(
-            [
-                f"rank-profile {called} inherits default {{",
-                "    global-phase {",
-                f"        rerank-count: {self.rerank}",
-                "        expression {",
-                *(f"            {'+ ' if number else ''}{term}" for number, term in enumerate(terms)),
-                "        }",
-                "    }",
-                "    match-features {",
-                *(f"        {feature}" for feature in features),
-                "    }",
-                "}",
-            ]
-        )
-        notes = (
-            "a rank feature of a document that its operator did not match is 0, and takes part in the normalization",
-            f"the global phase sees the {self.rerank} best documents of the phases before: give the profile a first "
-            "phase that keeps the documents of every operator",
-        )
-        return Written({f"{called}.profile": text + "\n"}, notes)
-
-    def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """Score the documents of one query as Vespa does."""
-        (text,) = files.values()
-        body = str(text).split("expression {\n")[1].split("\n        }")[0]
-        column_of = {rank_feature(name): place for place, name in enumerate(names)}
-        raw = np.nan_to_num(np.asarray(X, dtype=np.float64))
-        total = np.zeros(len(raw))
-        for line in body.splitlines():
-            found = _FUSED_TERM.fullmatch(line.strip().removeprefix("+ "))
-            if found is None:
-                raise RankwiseError(f"the rank profile holds a term that no export wrote: {line.strip()!r:.60}")
-            weight, function, inner, constant, plain = found.groups()
-            x = raw[:, column_of[inner or plain]]
-            if function == "normalize_linear":
-                x = _linear(x)
-            elif function == "reciprocal_rank":
-                order = np.argsort(-x, kind="stable")
-                ranked = np.empty(len(x))
-                ranked[order] = 1.0 / (float(constant) + 1.0 + np.arange(len(x)))
-                x = ranked
-            total += float(weight) * x
-        return total
-
-
-def _linear(x: Vector) -> Vector:
-    """0.5 + (x - middle) / (max - min), and 0.5 where all are the same."""
-    if not len(x):
-        return x
-    low, high = x.min(), x.max()
-    scale, middle = (1.0 / (high - low), (low + high) * 0.5) if high > low else (0.0, 0.0)
-    return np.asarray(0.5 + scale * (x - middle))
