@@ -184,7 +184,7 @@ def test_a_constant_in_elasticsearch_is_part_of_a_normalizer():
 
 @pytest.mark.parametrize("shift", ["auto", None, True, float("nan"), float("inf")])
 def test_a_shift_that_is_none_is_refused(shift):
-    with pytest.raises(RankwiseError, match="shift must be a number or 'sample'"):
+    with pytest.raises(RankwiseError, match="'shift' parameter of export must be a float in"):
         export(fitted("RidgeRanker"), "solr", shift=shift)
 
 

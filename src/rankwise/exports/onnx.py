@@ -217,10 +217,12 @@ def _trees(formula: TreeSum, single_precision: bool) -> list[Node]:
 
 def _add_trees(graph: Graph, trees: list[Node], given: str, result: str, exact: bool = False) -> None:
     """Add the trees as one node, with numbers in float64 (tensors) or plain float32."""
-    table: dict[str, list[Any]] = {name: [] for name in (*_NODE_COLUMNS, *_TARGET_COLUMNS)}
+    nodes: list[list[Any]] = []
+    leaves: list[list[Any]] = []
     for number, tree in enumerate(trees):
-        _add_tree(table, tree, number, 0)
-    columns: dict[str, Any] = dict(table)
+        _add_tree(nodes, leaves, tree, number, 0)
+    columns: dict[str, Any] = dict(zip(_NODE_COLUMNS, map(list, zip(*nodes, strict=True)), strict=True))
+    columns |= zip(_TARGET_COLUMNS, map(list, zip(*leaves, strict=True)), strict=True)
     if exact:
         for name in ("nodes_values", "target_weights"):
             columns[f"{name}_as_tensor"] = graph.tensor(columns.pop(name), "DOUBLE", name)
@@ -228,22 +230,14 @@ def _add_trees(graph: Graph, trees: list[Node], given: str, result: str, exact: 
     graph.node("TreeEnsembleRegressor", given, result=result, domain="ai.onnx.ml", **options, **columns)
 
 
-def _add_tree(table: dict[str, list[Any]], node: Node, tree: int, number: int) -> int:
-    """Add a node and what is below it; the next free number is returned."""
-    place = len(table["nodes_treeids"])
+def _add_tree(nodes: list[list[Any]], leaves: list[list[Any]], node: Node, tree: int, number: int) -> int:
+    """Add the rows of a node and of what is below it; the next free number is returned."""
     if isinstance(node, Leaf):
-        _append(table, _NODE_COLUMNS, (tree, number, 0, "LEAF", 0.0, 0, 0, 0))
-        _append(table, _TARGET_COLUMNS, (tree, number, 0, node.value))
+        nodes.append([tree, number, 0, "LEAF", 0.0, 0, 0, 0])
+        leaves.append([tree, number, 0, node.value])
         return number + 1
-    row = (tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0, int(node.nan_left))
-    _append(table, _NODE_COLUMNS, row)
-    after = _add_tree(table, node.left, tree, number + 1)
-    # the right subtree begins where the left one ended
-    table["nodes_falsenodeids"][place] = after
-    return _add_tree(table, node.right, tree, after)
-
-
-def _append(table: dict[str, list[Any]], columns: tuple[str, ...], row: tuple[Any, ...]) -> None:
-    """Add a row to some columns."""
-    for name, value in zip(columns, row, strict=True):
-        table[name].append(value)
+    row = [tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0, int(node.nan_left)]
+    nodes.append(row)
+    # the right subtree begins where the left one ends
+    row[6] = _add_tree(nodes, leaves, node.left, tree, number + 1)
+    return _add_tree(nodes, leaves, node.right, tree, row[6])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rankwise._parameters import PositiveInt
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features
-from rankwise.exports.formula import Formula, TreeSum, WeightedSum
+from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features, read_step, step_patterns
+from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import refuse_rules
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nest, score_trees
 from rankwise.measures._base import Vector
@@ -39,15 +39,7 @@ _COLUMN_STEPS = {
     "multiply": "{v} * ({value})",
     "add": "{v} + ({value})",
 }
-_COLUMN_PATTERNS = {
-    kind: re.compile(
-        re.escape(text)
-        .replace(r"\{v\}", r"(?P<v>\S+)", 1)
-        .replace(r"\{v\}", r"(?P=v)")
-        .replace(r"\{value\}", rf"(?P<value>{_NUMBER})")
-    )
-    for kind, text in _COLUMN_STEPS.items()
-}
+_COLUMN_PATTERNS = step_patterns(_COLUMN_STEPS)
 _FUNCTION = re.compile(r"function (\w+)\(\) \{\n +expression: (.+)\n")
 _LEVEL = re.compile(rf' \+ if \((\S+) == ("(?:[^"\\]|\\.)*"), ({_NUMBER}), 0\)')
 _STEP = re.compile(rf"^if \((\S+) > ({_NUMBER}), ({_NUMBER}), 0\)$")
@@ -79,19 +71,7 @@ class Vespa(Target):
             features, functions = [rank_feature(name) for name in formula.names], list[str]()
         else:
             features, functions = _column_functions(columns, called)
-        if isinstance(formula, WeightedSum):
-            own = formula.raw()
-            terms = [f"{_number(own.weight[place])} * {features[place]}" for place in own.used]
-            constant, used = own.constant, own.used
-        elif isinstance(formula, TreeSum):
-            terms, constant, used = _tree_terms(formula, features)
-        else:
-            steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
-            terms = [
-                f"if ({features[place]} > {_number(threshold)}, {_number(alpha)}, 0)"
-                for place, threshold, alpha in steps
-            ]
-            constant, used = formula.constant, sorted(set(formula.feature.tolist()))
+        terms, constant, used = _terms(formula, features)
         lines = [*terms, _number(constant)] if constant or not terms else terms
         shown = [features[place] for place in used]
         if columns is not None:
@@ -172,26 +152,29 @@ def _read_functions(text: str, rows: NDArray[np.object_], place_of: dict[str, in
 
 def _read_step(expression: str) -> tuple[str, ColumnStep]:
     """(what it is applied to, step) of an expression."""
-    for kind, pattern in _COLUMN_PATTERNS.items():
-        if found := pattern.fullmatch(expression):
-            value = float(found["value"]) if "value" in pattern.groupindex else 0.0
-            return found["v"], ColumnStep(kind, value)  # type: ignore[arg-type]
+    if found := read_step(_COLUMN_PATTERNS, expression):
+        return found
     other, cases = expression.split(" + ", 1)[0], _LEVEL.findall(expression)
     levels = tuple((json.loads(level), float(other) + float(value)) for _, level, value in cases)
     return cases[0][0], ColumnStep("level", float(other), levels)
 
 
-def _tree_terms(formula: TreeSum, features: list[str]) -> tuple[list[str], float, list[int]]:
-    """A nested expression per tree and a product per weight, the constant, and the features in use."""
-    trees = formula.trees
+def _terms(formula: Formula, features: list[str]) -> tuple[list[str], float, list[int]]:
+    """An expression per tree or step and a product per weight, the constant of the sum, and the features in use."""
+    if isinstance(formula, WeightedSum):
+        formula = formula.raw()
+        weights = [f"{_number(formula.weight[place])} * {features[place]}" for place in formula.used]
+        return weights, formula.constant, formula.used
+    if isinstance(formula, StepSum):
+        steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
+        terms = [f"if ({features[one]} > {_number(cut)}, {_number(alpha)}, 0)" for one, cut, alpha in steps]
+        return terms, formula.constant, sorted(set(formula.feature.tolist()))
     refuse_rules(formula, "Vespa", "sql, python or c", categories=False)
     # x <= t is x < t' with the next float64 after t: Vespa recognizes trees by this form
-    most = np.finfo(np.float64).max
-    above = np.nextafter(trees.threshold, most)
-    terms = [_draw(tree, features) for tree in nest(trees, above)]
-    weights, constant = formula.raw_linear()
-    terms += [f"{_number(weight)} * {features[place]}" for place, weight in weights]
-    return terms, constant, formula.used
+    above = np.nextafter(formula.trees.threshold, np.finfo(np.float64).max)
+    terms = [_draw(tree, features) for tree in nest(formula.trees, above)]
+    linear, constant = formula.raw_linear()
+    return [*terms, *(f"{_number(weight)} * {features[one]}" for one, weight in linear)], constant, formula.used
 
 
 def _draw(node: Node, features: list[str]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankwise._parameters import validated
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
@@ -34,6 +35,7 @@ Scaling = Scaler | Literal["none"] | None
 AnyFormula = Formula | MapSum | FusionFormula
 
 
+@validated
 def export(
     model: Any,
     to: str | Target,
@@ -103,7 +105,7 @@ def export(
     True
     """
     target = _target(to, options)
-    if not isinstance(called, str) or not called.strip() or not called.isprintable():
+    if not called.strip() or not called.isprintable():
         raise RankwiseError(f"called must be a printable string, the name of the model, got {called!r:.60}")
     ranker, scaler = open_model(model, scaling, sample if isinstance(sample, Queries) else None)
     columns = _columns(ranker, features, target, feature_names)
@@ -129,7 +131,9 @@ def export(
     if lifted and isinstance(formula, FusionFormula):
         raise RankwiseError(f"{target.title} cannot add a constant to scores: remove shift=")
     formula = replace(formula, constant=formula.constant + lifted)
-    written = target.write(formula, called) if columns is None else _write_columns(target, formula, called, columns)
+    writes: Any = target.write  # columns are an argument of targets that hold them
+    written: Written = writes(formula, called) if columns is None else writes(formula, called, columns)
+    notes += [] if columns is None else columns.notes
     if lifted and written.dropped:
         raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or remove shift=")
     parity = None
@@ -195,8 +199,6 @@ def _columns(
     ranker: Ranker, features: str, target: Target, feature_names: Sequence[str] | None
 ) -> ColumnFeatures | None:
     """The builder as a part of the file; None where the engine gets what the ranker learned from."""
-    if features not in ("raw", "built"):
-        raise RankwiseError(f"features must be 'raw' or 'built', got {features!r:.40}")
     builder = ranker.record_.builder
     if builder is None or features == "built":
         return None
@@ -212,12 +214,6 @@ def _columns(
         )
     columns = ColumnFeatures.of(builder, feature_names) if target.holds_columns else None
     return None if columns is None or columns.is_trivial else columns
-
-
-def _write_columns(target: Any, formula: AnyFormula, called: str, columns: ColumnFeatures) -> Written:
-    """The files of a target that makes features of columns."""
-    written: Written = target.write(formula, called, columns)
-    return replace(written, notes=(*written.notes, *columns.notes))
 
 
 def _with_columns(ranker: Ranker, sample: Any) -> tuple[Queries, Any]:
@@ -264,15 +260,11 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
 
 def _shift(shift: Any, scores: Any) -> float:
     """The constant to add."""
-    if isinstance(shift, str):
-        if shift != "sample":
-            raise RankwiseError(f"shift must be a number or 'sample', got {shift!r:.40}")
-        if scores is None:
-            raise RankwiseError("shift='sample' makes the scores of a sample positive: pass sample=")
-        return max(0.0, -float(scores.min(initial=0.0)))
-    if isinstance(shift, bool) or not isinstance(shift, (int, float)) or not abs(shift) < float("inf"):
-        raise RankwiseError(f"shift must be a number or 'sample', got {shift!r:.40}")
-    return float(shift)
+    if shift != "sample":
+        return float(shift)
+    if scores is None:
+        raise RankwiseError("shift='sample' makes the scores of a sample positive: pass sample=")
+    return max(0.0, -float(scores.min(initial=0.0)))
 
 
 # ------------------------------------------------------------------------------------------ what the ranker computes

@@ -78,9 +78,7 @@ class Api:
     async def rank(self, request: Request) -> Answer:
         """Rank the documents of one query, or of one on every line of NDJSON."""
         if request.kind == NDJSON:
-            lines = [line for line in request.body.split(b"\n") if line.strip()]
-            if len(lines) > _LINES:
-                raise RequestError(f"a body must have at most {_LINES:,} rankings, got {len(lines):,}", 413)
+            lines = _lines(request.body, _LINES, "rankings")
             queries = await asyncio.to_thread(lambda: [structs.read_rank(line) for line in lines])
             await self._until(queries, request)
             return Answer(await asyncio.to_thread(self._rank_lines, queries), kind=NDJSON)
@@ -139,9 +137,7 @@ class Api:
         """Record what became of rankings: one event, an array, or one on every line of NDJSON."""
         large, many = len(request.body) > _SMALL, True
         if request.kind == NDJSON:
-            lines = [line for line in request.body.split(b"\n") if line.strip()]
-            if len(lines) > structs.MOST_EVENTS:
-                raise RequestError(f"a body must have at most {structs.MOST_EVENTS:,} events, got {len(lines):,}", 413)
+            lines = _lines(request.body, structs.MOST_EVENTS, "events")
             events = await self._apart(lambda: [structs.read_feedback(line) for line in lines], when=large)
         elif request.body.lstrip()[:1] == b"[":
             events = await self._apart(structs.read_many_feedback, request.body, when=large)
@@ -302,6 +298,14 @@ class Api:
             ) from None
 
 
+def _lines(body: bytes, most: int, what: str) -> list[bytes]:
+    """The lines of NDJSON."""
+    lines = [line for line in body.split(b"\n") if line.strip()]
+    if len(lines) > most:
+        raise RequestError(f"a body must have at most {most:,} {what}, got {len(lines):,}", 413)
+    return lines
+
+
 def _whole(query: dict[str, str], name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", query[name]):
         raise RequestError(f"{name} must be a whole number, got {query[name]!r:.40}")
@@ -369,7 +373,7 @@ _REFUSALS = ("400", "401", "403", "404", "405", "408", "409", "413", "415", "422
 
 @cache
 def _description() -> bytes:
-    """The description as it is sent: anybody may request for it, so it is made once."""
+    """The description as it is sent: anybody may ask for it, so it is made once."""
     return json.dumps(description(OPERATIONS)).encode()
 
 

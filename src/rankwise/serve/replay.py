@@ -23,18 +23,9 @@ from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._record import KIND, read_ranker, save_ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
+from rankwise.serve import statefile
 from rankwise.serve.experiments import SPLIT_UNIT, Experiment, resume_mean
-from rankwise.serve.statefile import (
-    Event,
-    StateDamaged,
-    StateFile,
-    chain_at,
-    compaction_end,
-    digest_of,
-    file_digest,
-    read_events,
-    translate_errors_of,
-)
+from rankwise.serve.statefile import Event, StateDamaged, StateFile, digest_of
 from rankwise.serve.structs import encode, read_experiment
 from rankwise.serve.structs import read_feedback as read_stored
 
@@ -162,12 +153,12 @@ class Replay:
     @classmethod
     def at(cls, db: sqlite3.Connection, to: int | None = None, *, from_nothing: bool = False) -> "Replay":
         """The replay after event ``to`` (None: the last), from the last snapshot before it or from nothing."""
-        with translate_errors_of(db):
+        with statefile.translate_errors_of(db):
             (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
             to = last if to is None else to
             if not 0 <= to <= last:
                 raise RankwiseError(f"the event must be between 0 and {last:,}, the last of the log, got {to:,}")
-            first = compaction_end(db)
+            first = statefile.compaction_end(db)
             if to < first:
                 raise RankwiseError(f"the log before event {first:,} was compacted, so event {to:,} cannot be replayed")
             row = db.execute(
@@ -182,8 +173,8 @@ class Replay:
         """Take in the events up to ``to``."""
         waiting: list[Closed] = []
         documents = 0
-        with translate_errors_of(db):
-            for event in read_events(db, self.seq, to):
+        with statefile.translate_errors_of(db):
+            for event in statefile.read_events(db, self.seq, to):
                 shown = event.shown
                 if shown is not None:
                     X = decode_features(shown.x, shown.wide)
@@ -387,7 +378,7 @@ def values_of(ranker: Ranker, orders: Sequence[tuple[NDArray[np.int32], Matrix]]
 
 def snapshot_digest(db: sqlite3.Connection, seq: int, body: bytes) -> bytes:
     """The digest of a snapshot, which belongs to one log."""
-    return digest_of(seq, chain_at(db, seq), body)
+    return digest_of(seq, statefile.chain_at(db, seq), body)
 
 
 def file_of(ranker: Ranker) -> bytes:
@@ -409,7 +400,7 @@ def ranker_of_bytes(data: bytes) -> Ranker:
 def ranker_of(db: sqlite3.Connection, digest: str) -> Ranker:
     """The ranker that is kept under a digest."""
     row = db.execute("SELECT data FROM file WHERE digest=?", (digest,)).fetchone()
-    if row is None or not isinstance(row[0], bytes) or file_digest(row[0]) != digest:
+    if row is None or not isinstance(row[0], bytes) or statefile.file_digest(row[0]) != digest:
         raise StateDamaged(f"the state is damaged: the model file {digest} is missing or was changed")
     return ranker_of_bytes(row[0])
 

@@ -201,7 +201,7 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
 
 
 async def run_server(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
-    """Run a server in the main thread until it is fields to stop; SIGHUP reads the tokens again."""
+    """Run a server in the main thread until it is told to stop; SIGHUP reads the tokens again."""
     listening = _listen(server.config.host, server.config.port)
     # uvicorn sends itself SIGTERM again after its clean end, which would keep the caller from ending cleanly, too
     before = signal.signal(signal.SIGTERM, lambda *_: None)

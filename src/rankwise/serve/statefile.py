@@ -110,18 +110,11 @@ class Event(NamedTuple):
     clicks: list[bytes]
 
 
-_SHOWN = ", ".join(ShownRow._fields)
 _READ = f"""
     SELECT e.seq, e.id, e.kind, e.model, e.ranking, e.body, e.digest, e.reads, e.chain, e.at,
         s.digest, {", ".join(f"s.{name}" for name in ShownRow._fields)}
     FROM event e LEFT JOIN shown s ON e.kind IN {_CLOSES} AND s.id = e.ranking
     WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq"""
-
-
-def insert_row(db: sqlite3.Connection, row: ShownRow) -> None:
-    """Write what a ranking showed with its digest, unless it is there."""
-    marks = ",".join("?" * (len(row) + 1))
-    db.execute(f"INSERT OR IGNORE INTO shown(digest, {_SHOWN}) VALUES({marks})", (digest_of(*row), *row))
 
 
 def reads_of(db: sqlite3.Connection, ranking: str | None) -> bytes:
