@@ -162,7 +162,8 @@ def test_r10_vespas_own_profiles_are_not_written_over(name):
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "\ud800", "a\0b", None, 5], ids=repr)
 def test_r10_a_name_is_a_printable_text_everywhere(target, name):
     with pytest.raises(
-        RankwiseError, match="called must be a printable string, the name of|'called' parameter of export must be a str"
+        RankwiseError,
+        match=r"called must be a printable string, the name of|'called' parameter of export must be a str",
     ):
         export(MODELS["weights"], target, called=name)
 

@@ -1,6 +1,6 @@
 """Click logs from tables, CSV text and OpenSearch User Behavior Insights.
 
-CSV and UBI are read in blocks of whole sessions, so that a log larger than memory can be evaluated block by block. Of
+CSV and UBI are read in blocks of whole sessions: a log larger than memory can be evaluated block by block. Of
 UBI events only the clicked ids are kept in memory; queries are streamed.
 """
 

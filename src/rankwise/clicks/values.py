@@ -300,7 +300,7 @@ def _check_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propensi
         "ranker of over=": record_of(over).click_sessions,
     }
     known = {what: sessions for what, sessions in learned.items() if sessions is not None and len(sessions)}
-    own = block.hashes() if known else None
+    own = block.hashes() if known else np.empty(0, np.uint64)
     for what, sessions in known.items():
         shared = int(is_among(own, sessions).sum())
         if shared:

@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 def scale_pieces(pieces: list[Piece], center: float, scale: float, rising: Rising | None) -> list[Piece]:
     """Pieces on raw features of pieces on z = (x - center) / scale.
 
-    ``rising`` computes z as the ranker does, so that ends of pieces are exact for every float64; None is for curves
+    ``rising`` computes z as the ranker does, which makes ends of pieces exact for every float64; None is for curves
     without a jump, whose ends need not be.
     """
     found = []
@@ -80,7 +80,7 @@ class CurveSum(MapSum):
         values = graph.node("Gather", "X", graph.constant(owner, "INT64"), axis=1)
         exact = graph.node("Cast", values, to=graph.double)
         if self.period is None:
-            # documents are float32: ends are rounded as they are, so that a document at an end stays in its piece
+            # documents are float32: ends are rounded as they are, so a document at an end stays in its piece
             given, left, kind = values, self._single_ends(), "FLOAT"
         else:
             start, length = (graph.constant(column) for column in np.array(self.period)[owner].T)

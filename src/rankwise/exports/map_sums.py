@@ -149,12 +149,12 @@ def number_after(words: str, text: str) -> float:
 
 def c_tables(called: str, **columns: Any) -> str:
     """Tables of C: whole numbers are int, others double; an empty table holds a 0, since C has no empty arrays."""
-    return "".join(_c_table(f"{called}_{name}", np.ravel(values)) for name, values in columns.items())
-
-
-def _c_table(name: str, values: NDArray[Any]) -> str:
-    kind = "int" if values.dtype.kind == "i" else "double"
-    return f"static const {kind} {name}[] = {{\n{rows_of(values if len(values) else [0])}}};\n"
+    text = ""
+    for name, values in columns.items():
+        column = np.ravel(values)
+        kind = "int" if column.dtype.kind == "i" else "double"
+        text += f"static const {kind} {called}_{name}[] = {{\n{rows_of(column if len(column) else [0])}}};\n"
+    return text
 
 
 def python_table(name: str, values: NDArray[Any]) -> str:

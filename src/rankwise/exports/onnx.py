@@ -159,7 +159,7 @@ class _ColumnGraph(Graph):
                 # levels without a number of their own need a key all the same: the encoder wants one
                 levels = step.levels or (("", step.value),)
                 keys, values = zip(*levels, strict=True)
-                options = {"keys_strings": keys, "values_floats": values, "default_float": step.value}
+                options: dict[str, Any] = {"keys_strings": keys, "values_floats": values, "default_float": step.value}
                 v = self.node("Cast", self.node("LabelEncoder", v, domain="ai.onnx.ml", **options), to=self.double)
                 continue
             if step.kind == "log":
@@ -236,7 +236,7 @@ def _add_tree(nodes: list[list[Any]], leaves: list[list[Any]], node: Node, tree:
         nodes.append([tree, number, 0, "LEAF", 0.0, 0, 0, 0])
         leaves.append([tree, number, 0, node.value])
         return number + 1
-    row = [tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0, int(node.nan_left)]
+    row: list[Any] = [tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0, int(node.nan_left)]
     nodes.append(row)
     # the right subtree begins where the left one ends
     row[6] = _add_tree(nodes, leaves, node.left, tree, number + 1)

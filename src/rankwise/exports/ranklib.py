@@ -211,7 +211,10 @@ class Elasticsearch(Target):
             arithmetic = self.arithmetic
             more.append("form='ranklib' adds in float64, and so keeps apart scores that float32 sums may turn round")
         elif not isinstance(formula, WeightedSum) and form == "xgboost":
-            model, more, dropped = _xgboost(formula), [_UNMATCHED], 0.0
+            # a value goes on at ``yes`` if it is below the condition
+            dump = [_dump(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
+            definition = json.dumps(dump, ensure_ascii=False, separators=(",", ":"))
+            model, more, dropped = {"type": "model/xgboost+json", "definition": definition}, [_UNMATCHED], 0.0
             arithmetic = "float32, tree after tree (the plugin's)"
         else:
             written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees").write(formula, called)
@@ -329,12 +332,6 @@ def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
         )
     model["definition"] = json.dumps(own.weights, ensure_ascii=False)
     return model, notes, own.dropped
-
-
-def _xgboost(formula: StepSum | TreeSum) -> dict[str, Any]:
-    """Trees as a dump of XGBoost, in which a value goes on at ``yes`` if it is below the condition."""
-    dump = [_dump(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
-    return {"type": "model/xgboost+json", "definition": json.dumps(dump, ensure_ascii=False, separators=(",", ":"))}
 
 
 def _dump(node: Node, names: tuple[str, ...], count: list[int], depth: int) -> dict[str, Any]:

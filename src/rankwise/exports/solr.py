@@ -1,7 +1,7 @@
 """Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps or trees.
 
 Solr adds 1e-6 to every threshold of a tree as it reads it. The thresholds in the file are lower by as much, or their
-feature is multiplied by a power of two, so that the tree in Solr has the thresholds of the ranker.
+feature is multiplied by a power of two: the tree in Solr then has the thresholds of the ranker.
 """
 
 import json
@@ -25,6 +25,8 @@ from rankwise.queries.checks import Floats
 _PACKAGE = "org.apache.solr.ltr"
 # Solr adds this to every threshold of a tree as it reads it (MultipleAdditiveTreesModel.NODE_SPLIT_SLACK).
 SLACK = np.float32(1e-6)
+# The float32 that becomes 0 so, and one from which the nearest number below 0 that can be reached is made.
+_ZERO = -SLACK, np.nextafter(-SLACK, np.float32(-np.inf))
 # Trees separate 0 from the rest by thresholds of this size, which no slack of 1e-6 can tell from 0.
 _NEAR_ZERO = float(np.nextafter(np.float32(ZERO), np.float32(1.0)))
 _LARGE = 1_000_000  # characters of a model, from which on ZooKeeper may refuse it
@@ -143,7 +145,7 @@ def _trees(formula: StepSum | TreeSum) -> _Model:
         power = powers[place] = power_of_two([one for one in own if abs(one) > _NEAR_ZERO])
         for one in own:
             near = abs(one) <= _NEAR_ZERO
-            written[place, one] = float(_near_zero(one) if near else before_slack(math.ldexp(one, power)))
+            written[place, one] = float(_ZERO[one < 0] if near else before_slack(math.ldexp(one, power)))
             missed += not near and not is_met(math.ldexp(one, power))
     features = [
         _feature(formula.names[place], scale=repr(2.0**-power) if power else "1")
@@ -159,11 +161,6 @@ def _trees(formula: StepSum | TreeSum) -> _Model:
     if missed:
         notes.append(f"{missed} thresholds, too near to 0 beside large ones, cannot be met exactly behind Solr's 1e-6")
     return _Model("MultipleAdditiveTreesModel", features, {"trees": trees}, notes)
-
-
-def _near_zero(threshold: float) -> np.float32:
-    """The float32 that Solr's slack turns into 0, or for a threshold below 0 into the next below 0 that it reaches."""
-    return -SLACK if threshold >= 0 else np.nextafter(-SLACK, np.float32(-np.inf))
 
 
 def before_slack(threshold: float) -> np.float32:

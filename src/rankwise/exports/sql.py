@@ -1,4 +1,4 @@
-"""A score as one SQL expression over columns, so that ``ORDER BY`` ranks."""
+"""A score as one SQL expression over columns, by which ``ORDER BY`` ranks."""
 
 import math
 import re

@@ -123,7 +123,7 @@ def _column_functions(columns: ColumnFeatures, called: str) -> tuple[list[str], 
         feature = rank_feature(columns.names[place])
         for step_number, step in enumerate(steps):
             if step.kind == "level":
-                # a sum of whole numbers, so that nothing is nested
+                # a sum of whole numbers, so nothing is nested
                 cases = (
                     f" + if ({feature} == {json.dumps(level, ensure_ascii=False)}, {_number(value - step.value)}, 0)"
                     for level, value in step.levels
@@ -143,20 +143,15 @@ def _read_functions(text: str, rows: NDArray[np.object_], place_of: dict[str, in
     texts = {place for place, one in enumerate(rows[0]) if isinstance(one, str)}
     chains: dict[str, Chain] = {name: (place, ()) for name, place in place_of.items()}
     for name, expression in _FUNCTION.findall(text):
-        before, step = _read_step(expression)
-        place, steps = chains[before]
-        chains[f"{name}()"] = (place, (*steps, step))
+        found = read_step(_COLUMN_PATTERNS, expression)
+        if found is None:
+            other, cases = float(expression.split(" + ", 1)[0]), _LEVEL.findall(expression)
+            levels = tuple((json.loads(level), other + float(value)) for _, level, value in cases)
+            found = cases[0][0], ColumnStep("level", other, levels)
+        place, steps = chains[found[0]]
+        chains[f"{name}()"] = (place, (*steps, found[1]))
     used = {name: chain for name, chain in chains.items() if chain[1] or chain[0] not in texts}
     return {name: place for place, name in enumerate(used)}, compute_features(list(used.values()), rows)
-
-
-def _read_step(expression: str) -> tuple[str, ColumnStep]:
-    """(what it is applied to, step) of an expression."""
-    if found := read_step(_COLUMN_PATTERNS, expression):
-        return found
-    other, cases = expression.split(" + ", 1)[0], _LEVEL.findall(expression)
-    levels = tuple((json.loads(level), float(other) + float(value)) for _, level, value in cases)
-    return cases[0][0], ColumnStep("level", float(other), levels)
 
 
 def _terms(formula: Formula, features: list[str]) -> tuple[list[str], float, list[int]]:

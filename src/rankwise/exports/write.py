@@ -121,7 +121,12 @@ def export(
         )
     formula, notes = formula_of(ranker, scaler, feature_names if columns is None else None)
     formula = _express(formula, target, ranker)
-    notes += [*_other_rules(formula, target), *_gaps(ranker, features, columns)]
+    notes += _other_rules(formula, target)
+    builder = ranker.record_.builder
+    if builder is not None and features == "raw" and columns is None and builder.missing != "keep":
+        notes.append(
+            "the ranker fills a missing number with the median of training, and this file does not: give no gaps"
+        )
     own = None
     if sample is not None:
         sample = align(ranker, sample, scaled=False)
@@ -138,7 +143,7 @@ def export(
         raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or remove shift=")
     parity = None
     if sample is not None and own is not None:
-        # computed from the written files, so that the check covers the writer, too
+        # computed from the written files: the check covers the writer, too
         if rows is not None and columns is not None:
             scores = target.score(written.files, rows, columns.names) if len(rows) else np.empty(0)
         else:
@@ -228,14 +233,6 @@ def _with_columns(ranker: Ranker, sample: Any) -> tuple[Queries, Any]:
         builder.unjudged = "zero"  # rows stay, for scores are compared and not labels
     table = as_table(sample)
     return builder._transform(table), rows_of_columns(builder, table)
-
-
-def _gaps(ranker: Ranker, features: str, columns: ColumnFeatures | None) -> list[str]:
-    """A note where the ranker fills gaps of plain columns and the file does not."""
-    builder = ranker.record_.builder
-    if builder is None or features == "built" or columns is not None or builder.missing == "keep":
-        return []
-    return ["the ranker fills a missing number with the median of training, and this file does not: give no gaps"]
 
 
 def _target(to: str | Target, options: dict[str, Any]) -> Target:

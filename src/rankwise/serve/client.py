@@ -263,7 +263,7 @@ class Client:
             except _Again as again:
                 if attempt == self._attempts - 1:
                     raise ServiceError(str(again), again.status) from again.__cause__
-            # waits differ, so that many clients do not come back at the same moment
+            # waits differ: many clients do not come back at the same moment
             time.sleep(min(2.0, 0.05 * 2**attempt) * random.uniform(0.5, 1.0))
         raise AssertionError("unreachable")
 

@@ -344,7 +344,7 @@ def labels_of(feedback: Iterable[Any], ids: bytes, documents: int) -> Matrix:
 
 
 def decode_features(x: bytes, wide: int) -> Matrix:
-    """Features as they were shown, always as float64 so that blocks of any lists have the same bits."""
+    """Features as they were shown, always as float64: blocks of any lists then have the same bits."""
     kind, width = (np.float64 if wide < 0 else np.float32), abs(wide)
     return np.frombuffer(x, kind).reshape(-1, width).astype(np.float64)
 

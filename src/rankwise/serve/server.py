@@ -193,7 +193,7 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
         access_log=False,
         server_header=False,
         limit_concurrency=_CONNECTIONS,
-        timeout_keep_alive=65,  # above the usual 60 s of proxies, so that they close first
+        timeout_keep_alive=65,  # above the usual 60 s of proxies, which close first
         timeout_graceful_shutdown=20,
         h11_max_incomplete_event_size=_HEADER_BYTES,
     )

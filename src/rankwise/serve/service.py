@@ -485,7 +485,7 @@ class Service:
         risk = any(one.of == RISK and one.applies is not False for one in bounds)
         points = [] if account is None else account.curve.points
         return structs.LedgerAnswer(
-            **_measured(served),
+            **_describe_measure(served),
             bounds=bounds,
             seq=self.log.replay.seq,
             lag=self.log.committed - self.log.replay.seq,
@@ -502,7 +502,7 @@ class Service:
         used = self.model(name)
         served = self.log.replay.models[used.name]
         return structs.CertificateAnswer(
-            **_measured(served),
+            **_describe_measure(served),
             bounds=_bounds(served),
             version=used.version,
             statement=(
@@ -627,7 +627,7 @@ def _check_model(name: str, data: bytes) -> Ranker:
     return ranker
 
 
-def _measured(served: Served) -> dict[str, Any]:
+def _describe_measure(served: Served) -> dict[str, Any]:
     """What answers say about the measure of what a model showed."""
     return {
         "model": served.name,

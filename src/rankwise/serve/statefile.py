@@ -1,7 +1,7 @@
 """The state of a service: one SQLite file in WAL mode, locked by the one process that may write it.
 
 Tables: ``event`` is the log, ``shown`` what rankings showed, ``outcome`` when they were clicked and
-closed (apart, so that a row with features is written once), ``unit`` who took part in a split, ``file`` model files by
+closed (apart: a row with features is then written once), ``unit`` who took part in a split, ``file`` model files by
 digest, ``snapshot`` the state of all models after some event, ``version`` what was recorded under a note. The schema
 has a number (``user_version``).
 
