@@ -267,11 +267,9 @@ class ClickAccount:
         heavy = np.maximum(1 / ends.low, 1.0)
         if not self.logged:
             return float(d @ np.sort(heavy)[::-1][: self.k]), gain
-        return _largest_changes(self.discount, weight, 1 / ends.low, self._candidates_are_shown())
-
-    def _candidates_are_shown(self) -> bool:
-        """Whether no query has more candidates than a page has positions: nothing can fall off the page then."""
-        return self.documents is not None and int(self.documents.sizes.max(initial=0)) <= len(self.propensities)
+        # if no query has more candidates than a page has positions, nothing can fall off the page
+        closed = self.documents is not None and int(self.documents.sizes.max(initial=0)) <= len(ends)
+        return _largest_changes(self.discount, weight, 1 / ends.low, closed)
 
     def estimates(self, number: int) -> tuple[float, float, float]:
         """Clipped, self-normalized and doubly robust estimates."""

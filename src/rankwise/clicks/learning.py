@@ -240,7 +240,9 @@ def safe_ranker(
     learning, judging = log.split((1 - judged, judged), random_state=random_state)
     train = training_queries(learning, propensities, tau=tau)
     raw = raw_weights(logged, train.n_features, "logged")
-    prior = raw * _best_scale(loss, train, raw)
+    over = LossOverLists.of(loss, train)
+    # the factor of the logged ranker's weights, which changes no ranking, that fits the clicks best
+    prior = raw * _SCALES[int(np.argmin([float(over(raw * scale)[0]) for scale in _SCALES]))]
     unit = float(
         np.bincount(train.query_of_row, weights=train.labels()) @ train.query_weight / train.query_weight.sum()
     )
@@ -273,10 +275,3 @@ def safe_ranker(
         path=Table(path),
         delta=delta,
     )
-
-
-def _best_scale(loss: Loss, train: Queries, raw: Vector) -> float:
-    """The factor of the logged ranker's weights, which changes no ranking, that fits the clicks best."""
-    over = LossOverLists.of(loss, train)
-    values = [float(over(raw * scale)[0]) for scale in _SCALES]
-    return _SCALES[int(np.argmin(values))]

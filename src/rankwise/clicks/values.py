@@ -315,38 +315,31 @@ def _preconditions(
 ) -> tuple[Precondition, ...]:
     """What has to be true, each with whether it is known to be."""
     known = True if record_of(ranker).click_sessions is not None else None
-    beta = "clicks that trust adds are as given (beta)" if propensities.beta is not None else "there is no trust bias"
     if propensities.how == "given":
-        ends = Precondition(
-            "the given propensities are right" if propensities.exact else "propensities are between the given ends"
-        )
+        exact = propensities.exact
+        ends = "the given propensities are right" if exact else "propensities are between the given ends"
     elif propensities.asymptotic:
-        ends = Precondition(
-            "there were enough queries for the bootstrap ends of the propensities (asymptotic in queries)"
-        )
+        ends = "there were enough queries for the bootstrap ends of the propensities (asymptotic in queries)"
     else:
-        ends = Precondition("one coin, fair or not, decided on the swaps, independently of queries and readers")
-    found = [
-        Precondition("position-based model: a click needs examination, which depends on the position alone"),
-        Precondition(beta),
-        Precondition("sessions are independent draws, and queries were not chosen by the ranking's clicks"),
-        Precondition("the ranking was not learned from these sessions", known),
-        ends,
-        Precondition(
-            "tau was chosen before these clicks were seen" if several == 1 else f"delta is paid for {several} tau",
-            None if several == 1 else True,
-        ),
+        ends = "one coin, fair or not, decided on the swaps, independently of queries and readers"
+    chosen = "tau was chosen before these clicks were seen"
+    shuffled = (
+        "pages were shuffled with the probability and from the number of candidates that the log says, the logging "
+        "ranker's page among them"
+    )
+    trusted = propensities.beta is not None
+    # (condition, whether it is met, whether it is one)
+    conditions: list[tuple[str, bool | None, bool]] = [
+        ("position-based model: a click needs examination, which depends on the position alone", None, True),
+        ("clicks that trust adds are as given (beta)" if trusted else "there is no trust bias", None, True),
+        ("sessions are independent draws, and queries were not chosen by the ranking's clicks", None, True),
+        ("the ranking was not learned from these sessions", known, True),
+        (ends, None, True),
+        (chosen, None, several == 1),
+        (f"delta is paid for {several} tau", True, several > 1),
+        ("propensities are from other sessions", True, propensities.how != "given"),
+        ("lower ends of propensities are above 0", account.lower_ends_positive, name == "gain"),
+        (shuffled, None, account.explores),
+        ("this is the one look at a log whose end was fixed beforehand", None, True),
     ]
-    if propensities.how != "given":
-        found.append(Precondition("propensities are from other sessions", True))
-    if name == "gain":
-        found.append(Precondition("lower ends of propensities are above 0", bool(account.lower_ends_positive)))
-    if account.explores:
-        found.append(
-            Precondition(
-                "pages were shuffled with the probability and from the number of candidates that the log says, the "
-                "logging ranker's page among them"
-            )
-        )
-    found.append(Precondition("this is the one look at a log whose end was fixed beforehand"))
-    return tuple(found)
+    return tuple(Precondition(sentence, met) for sentence, met, holds in conditions if holds)

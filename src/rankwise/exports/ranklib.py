@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, fromstring
@@ -225,7 +226,7 @@ class Elasticsearch(Target):
                 f"the numbers of the model are places in the feature set: keep its {len(formula.names)} in order"
             )
         requests = _requests(called if self.featureset is None else self.featureset)
-        files = {
+        written_files = {
             "model.json": json_text({"model": {"name": called, "model": model}}),
             "featureset.json": json_text({"featureset": {"features": [_feature(name) for name in formula.names]}}),
             "upload.sh": curl_script(requests),
@@ -233,7 +234,7 @@ class Elasticsearch(Target):
         notes.append(
             "featureset.json takes every feature from a field of its name: say there how you really compute each"
         )
-        return Written(files, (*notes, *more), dropped, arithmetic, requests)
+        return Written(written_files, (*notes, *more), dropped, arithmetic, requests)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as the plugin does, in float32."""
@@ -281,18 +282,6 @@ def _requests(featureset: str) -> tuple[UploadRequest, ...]:
     )
 
 
-_SCRIPT = """\
-#!/bin/sh
-# Uploads these files: sh upload.sh http://localhost:9200
-# Further arguments go to curl, for example: -u user -k
-set -eu
-: "${1:?give the address of the cluster, such as http://localhost:9200}"
-address=$1
-shift
-cd "$(dirname "$0")"
-"""
-
-
 def curl_script(requests: Sequence[UploadRequest]) -> str:
     """A shell script that sends requests by curl.
 
@@ -312,7 +301,7 @@ def curl_script(requests: Sequence[UploadRequest]) -> str:
         if request.file is not None:
             line += f" -H 'Content-Type: application/json' --data-binary {shlex.quote('@' + request.file)}"
         lines += [f"{line} || echo ' (it may be there already)'" if request.may_exist else line, "echo"]
-    return _SCRIPT + "\n".join(lines) + "\n"
+    return files("rankwise.exports").joinpath("upload.sh").read_text(encoding="utf-8") + "\n".join(lines) + "\n"
 
 
 def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:

@@ -106,10 +106,8 @@ class Client:
         dict of str to object
             ``ranking``, ``version`` and ``items``, the best first.
         """
-        body: dict[str, Any] = {"ids": list(ids), "model": model, "user": user, "min_seq": min_seq}
-        body = {name: value for name, value in body.items() if value is not None} | (
-            {"explain": True} if explain else {}
-        )
+        named = {"model": model, "user": user, "min_seq": min_seq, "explain": explain or None}
+        body: dict[str, Any] = {"ids": list(ids), **{key: value for key, value in named.items() if value is not None}}
         if isinstance(x, np.ndarray) and x.dtype == np.float32:
             data = json.dumps(body).encode() + b"\n" + np.ascontiguousarray(x, "<f4").tobytes()
             return dict(self._send("POST", "/v1/rank", data, _BINARY))

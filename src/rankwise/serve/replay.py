@@ -208,17 +208,15 @@ class Replay:
 
     def _concerns(self, one: Closed, name: str) -> bool:
         """Whether a model learns from a list: from its own, and from those of the experiments that it is in."""
-        if one.model == name:
-            return True
         found = self.experiments.get(one.experiment or "")
-        return found is not None and name in (found.request.model, found.request.challenger)
+        return one.model == name or (found is not None and name in (found.request.model, found.request.challenger))
 
     def _account(self, lists: Sequence[Closed]) -> None:
         """The measure of what was shown, and the outcome of experiments."""
+        interleaved = {name for name, one in self.experiments.items() if one.request.kind == "interleave"}
         for name, served in self.models.items():
-            own = [one for one in lists if one.judged and one.model == name and self._kind(one) != "interleave"]
-            values = values_of(served.ranker, [(one.place, one.y) for one in own])
-            served.running.update(values)
+            own = [one for one in lists if one.judged and one.model == name and one.experiment not in interleaved]
+            served.running.update(values_of(served.ranker, [(one.place, one.y) for one in own]))
         for experiment in self.experiments.values():
             part = [one for one in lists if one.experiment == experiment.request.name]
             if part:
@@ -246,11 +244,6 @@ class Replay:
             team = np.frombuffer(one.teams or b"", np.uint8)
             credit = [float(one.y[team == side].sum()) for side in (0, 1)]
             experiment.account.update(float(np.sign(credit[1] - credit[0])))
-
-    def _kind(self, one: Closed) -> str | None:
-        """The kind of experiment that a list took part in."""
-        found = self.experiments.get(one.experiment or "")
-        return None if found is None else found.request.kind
 
     def _change(self, db: sqlite3.Connection, event: Event) -> None:
         """An event that is no feedback."""

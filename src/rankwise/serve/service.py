@@ -53,11 +53,6 @@ class Published:
     ranker: Ranker
     names: tuple[str, ...] | None
 
-    @property
-    def columns(self) -> dict[str, int]:
-        """Features by name."""
-        return {} if self.names is None else {name: column for column, name in enumerate(self.names)}
-
 
 @dataclass(frozen=True)
 class RequestLimits:
@@ -597,7 +592,7 @@ def _event_id(given: str | None) -> str:
 
 def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
     """Features by name as a matrix in the order of the model; NaN where one is not given."""
-    columns = used.columns
+    columns = {name: column for column, name in enumerate(used.names or ())}
     if not columns:
         raise DataError(f"the model {used.name!r} has no feature names: send ids and x")
     X = np.full((len(items), len(columns)), np.nan)
