@@ -283,18 +283,18 @@ def _encoder_steps(encoder: Any) -> list[ColumnStep]:
     return made
 
 
+_NOTES = {
+    "date": "is a date: give its days since 1970-01-01 as a number",
+    "boolean": "is a number: 1 for true and yes, 0 for false and no",
+    "amount": "is an amount: give its number without the unit",
+    "category": "is a text: levels are compared letter by letter, and upper case counts",
+}
+
+
 def _notes(one: Treatment) -> list[str]:
     """How a column has to be given."""
-    name = one.columns[0]
-    if one.kind == "date":
-        return [f"column {name!r} is a date: give its days since 1970-01-01 as a number"]
-    if one.kind == "boolean":
-        return [f"column {name!r} is a number: 1 for true and yes, 0 for false and no"]
-    if one.kind == "amount":
-        unit = (
-            f", and the unit in lower case as a column of its own, {name + '_unit'!r}" if "encode" in one.steps else ""
-        )
-        return [f"column {name!r} is an amount: give its number without the unit{unit}"]
-    if one.kind == "category":
-        return [f"column {name!r} is a text: levels are compared letter by letter, and upper case counts"]
-    return []
+    if one.kind not in _NOTES:
+        return []
+    note, own = f"column {one.columns[0]!r} {_NOTES[one.kind]}", f"{one.columns[0]}_unit"
+    with_unit = one.kind == "amount" and "encode" in one.steps
+    return [f"{note}, and the unit in lower case as a column of its own, {own!r}" if with_unit else note]

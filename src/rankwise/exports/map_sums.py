@@ -23,7 +23,7 @@ CTables = dict[str, NDArray[Any]]
 _CALL = re.compile(rf"(exp|pow|tanh)\(-?({_NUMBER}) \* t(?: \+ ({_NUMBER}))?(?:, ({_NUMBER}))?\)")
 
 
-def rows_of(values: Sequence[float] | NDArray[Any]) -> str:
+def rows_of(values: Sequence[Any] | NDArray[Any]) -> str:
     """Values as the lines of a table."""
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     return "".join(f"    {value!r},\n" for value in listed)
@@ -157,9 +157,9 @@ def c_tables(called: str, **columns: Any) -> str:
     return text
 
 
-def python_table(name: str, values: NDArray[Any]) -> str:
-    """A table of Python."""
-    return f"{name} = (\n{rows_of(values)})\n"
+def python_table(name: str, values: Sequence[Any] | NDArray[Any], about: str = "") -> str:
+    """A table of Python, with a comment about its rows."""
+    return f"{name} = ({about and f'  # {about}'}\n{rows_of(values)})\n"
 
 
 def python_standardized(center: Vector, scale: Vector, value: str) -> tuple[str, str]:
@@ -225,8 +225,8 @@ class FourierSum(MapSum):
 
     def python(self, value: str) -> tuple[str, list[str]]:
         """(tables, what adds to ``s``) of the module in Python."""
-        waves = zip(self.cosine.tolist(), self.sine.tolist(), self.frequencies.tolist(), strict=True)
-        rows = "".join(f"    ({a!r}, {b!r}, {tuple(w)!r}),\n" for a, b, w in waves)
+        frequencies = map(tuple, self.frequencies.tolist())
+        waves = list(zip(self.cosine.tolist(), self.sine.tolist(), frequencies, strict=True))
         body = [
             "for a, b, frequencies in _WAVES:",
             "    t = 0.0",
@@ -234,7 +234,7 @@ class FourierSum(MapSum):
             f"        t += w * ({value})",
             "    s += a * cos(t) + b * sin(t)",
         ]
-        return f"_WAVES = (  # weight of the cosine, weight of the sine, frequencies\n{rows})\n", body
+        return python_table("_WAVES", waves, "weight of the cosine, weight of the sine, frequencies"), body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
         """(tables, what adds to ``s``) of the function in C."""
@@ -327,9 +327,7 @@ class KernelSum(MapSum):
     def python(self, value: str) -> tuple[str, list[str]]:
         """(tables, what adds to ``s``) of the module in Python."""
         tables, standardize = python_standardized(self.center, self.scale, value)
-        rows = "".join(
-            f"    ({w!r}, {tuple(p)!r}),\n" for w, p in zip(self.weight.tolist(), self.landmarks.tolist(), strict=True)
-        )
+        rows = list(zip(self.weight.tolist(), map(tuple, self.landmarks.tolist()), strict=True))
         step, last = {
             "rbf": ("(v - p) * (v - p)", f"exp(-{self.gamma!r} * t)"),
             "poly": ("v * p", f"({self.gamma!r} * t + {self.coef0!r}) ** {self.degree}"),
@@ -343,7 +341,7 @@ class KernelSum(MapSum):
             f"        t += {step}",
             f"    s += w * {last}",
         ]
-        return f"{tables}_LANDMARKS = (  # weight, landmark\n{rows})\n", body
+        return tables + python_table("_LANDMARKS", rows, "weight, landmark"), body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
         """(tables, what adds to ``s``) of the function in C."""
@@ -426,10 +424,8 @@ class ProductSum(MapSum):
         """(tables, what adds to ``s``) of the module in Python."""
         width = len(self.names)
         tables, standardize = python_standardized(self.center, self.scale, value)
-        rows = "".join(
-            f"    ({w!r}, {tuple(place for place in places if place < width)!r}),\n"
-            for w, places in zip(self.weight.tolist(), self.places.tolist(), strict=True)
-        )
+        places = [tuple(place for place in row if place < width) for row in self.places.tolist()]
+        rows = list(zip(self.weight.tolist(), places, strict=True))
         body = [
             standardize,
             "for t, places in _PRODUCTS:",
@@ -437,7 +433,7 @@ class ProductSum(MapSum):
             "        t *= z[place]",
             "    s += t",
         ]
-        return f"{tables}_PRODUCTS = (  # weight, features\n{rows})\n", body
+        return tables + python_table("_PRODUCTS", rows, "weight, features"), body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
         """(tables, what adds to ``s``) of the function in C."""

@@ -167,8 +167,7 @@ def _python_sum(formula: Formula | MapSum) -> tuple[str, list[str]]:
         adding = ["for w, v in zip(_WEIGHTS, x):", f"    s += w * {added}"]
     else:
         steps = zip(formula.feature.tolist(), formula.threshold.tolist(), formula.alpha.tolist(), strict=True)
-        rows = "".join(f"    {step!r},\n" for step in steps)
-        tables = f"_STEPS = (  # feature, threshold, alpha\n{rows})\n"
+        tables = python_table("_STEPS", list(steps), "feature, threshold, alpha")
         adding = ["for f, t, a in _STEPS:", "    v = x[f]", f"    s += a if ({value}) > t else 0.0"]
     return tables, [f"s = {formula.constant!r}", *adding, "return s"]
 
@@ -347,20 +346,17 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
     """
     trees, (roots, left, right), kinds = formula.trees, _children(formula), _kinds(formula)
     columns = [trees.feature, trees.threshold, left, right, *([] if kinds is None else [kinds])]
-    nodes = "".join(f"    {row!r},\n" for row in zip(*(column.tolist() for column in columns), strict=True))
-    names = "feature, threshold, left, right" + ("" if kinds is None else ", rule")
+    nodes = list(zip(*(column.tolist() for column in columns), strict=True))
+    about = "feature, threshold, left, right" + ("" if kinds is None else ", rule")
     weights, constant = formula.raw_linear()
     sets = {
         node: sum(1 << one for one in categories_of(trees, node)) for node in np.flatnonzero(trees.categorical).tolist()
     }
-    tables = (
-        f"{python_table('_ROOTS', roots)}_NODES = (  # {names}\n{nodes})\n{python_table('_LEAVES', trees.value)}"
-        f"_WEIGHTS = (  # feature, weight\n{''.join(f'    {pair!r},{chr(10)}' for pair in weights)})\n"
-    )
+    tables = python_table("_ROOTS", roots) + python_table("_NODES", nodes, about)
+    tables += python_table("_LEAVES", trees.value) + python_table("_WEIGHTS", weights, "feature, weight")
     if sets:
-        tables += (
-            "_SETS = {  # categories as bits\n" + "".join(f"    {n}: {bits:#x},\n" for n, bits in sets.items()) + "}\n"
-        )
+        rows = "".join(f"    {node}: {bits:#x},\n" for node, bits in sets.items())
+        tables += f"_SETS = {{  # categories as bits\n{rows}}}\n"
     filled = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v if v == v else 0.0"
     if kinds is None:
         decide = ["f, t, l, r = _NODES[n]", "v = x[f]", f"n = l if ({filled}) <= t else r"]
