@@ -411,8 +411,7 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: OpenFraction = 0.05
     Swaps reveal ratios alone: position 1 has 1. A value computed with them is theta_1 times the value in
     attractiveness, which is the smaller one.
     """
-    parts: list[tuple[Any, Any, Any, Hashes]] = []
-    coin: list[NDArray[np.bool_]] = []
+    parts: list[tuple[NDArray[Any], ...]] = []
     for block in blocks_of(log, "by_swaps"):
         if block.swap is None:
             raise DataError("by_swaps requires sessions of a swap experiment, with the columns swap and swapped")
@@ -420,17 +419,14 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: OpenFraction = 0.05
         chosen = block[(block.swap > 1) & _has_at(block, block.swap) & _has_at(block, top_place)]
         assert chosen.swap is not None
         assert chosen.swapped is not None
-        coin.append(chosen.swapped)
-        top = _has_at(chosen, top_place[: len(chosen)], chosen.click)
-        parts.append((chosen.swap, top, _has_at(chosen, chosen.swap, chosen.click), chosen.hashes()))
-    swap, top, low_place = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    hashes = np.concatenate([part[3] for part in parts])
+        clicks = (_has_at(chosen, place, chosen.click) for place in (top_place[: len(chosen)], chosen.swap))
+        parts.append((chosen.hashes(), chosen.swap, chosen.swapped, *clicks))
+    hashes, swap, swapped, top, low_place = map(np.concatenate, zip(*parts, strict=True))
     depth = int(swap.max(initial=0))
     counts = np.bincount(swap, minlength=depth + 1)[2:]
     if depth < 2 or (counts == 0).any():
         missing = "any position" if depth < 2 else f"position {2 + int(np.argmin(counts))}"
         raise DataError(f"by_swaps requires sessions that swap position 1 with every other, got none for {missing}")
-    swapped = np.concatenate(coin)
     alpha = delta / (2 * (depth - 1))
     theta, low, high = np.ones(depth), np.ones(depth), np.ones(depth)
     for k in range(2, depth + 1):

@@ -13,7 +13,7 @@ from rankwise._kernels.parallel import one_blas_thread
 from rankwise._kernels.trees import ZERO
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
-from rankwise.exports.raw_thresholds import center_and_scale, raw_thresholds
+from rankwise.exports.raw_thresholds import center_and_scale, find_varying, raw_thresholds
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.scaling import Scaler
@@ -104,6 +104,19 @@ class StepSum:
     constant: float = 0.0
     missing: checks.Missing = "error"
 
+    def scale_by(self, scaler: Scaler) -> "StepSum":
+        """The sum over features that the scaler makes.
+
+        A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t,
+        and it is found by bisection over all float64. A feature that did not vary is always z = 0: its steps are part
+        of the constant.
+        """
+        varies = find_varying(scaler)[self.feature]
+        constant = self.constant + float(self.alpha[~varies & (self.threshold < 0)].sum())
+        feature, threshold = self.feature[varies], self.threshold[varies]
+        cuts = raw_thresholds(scaler, feature, threshold)
+        return replace(self, feature=feature, threshold=cuts, alpha=self.alpha[varies], constant=constant)
+
     def trees(self) -> list[tuple[int, Vector, Vector]]:
         """Join the steps of each feature."""
         scorer = StepScorer.of(Table({"feature": self.feature, "threshold": self.threshold, "alpha": self.alpha}))
@@ -142,28 +155,27 @@ class TreeSum:
     missing: checks.Missing = "error"
 
     @classmethod
-    def of(
-        cls,
-        trees: TreeEnsemble,
-        names: tuple[str, ...],
-        missing: checks.Missing = "error",
-        scaler: Scaler | None = None,
-    ) -> "TreeSum":
-        """The formula of an ensemble that sees raw features, or the features that a scaler makes."""
+    def of(cls, trees: TreeEnsemble, names: tuple[str, ...], missing: checks.Missing = "error") -> "TreeSum":
+        """The formula of an ensemble."""
         linear = None if trees.coef is None else WeightedSum(names, trees.coef, missing=missing)
         # what counts as 0 in the ensemble is one side of a threshold: engines then need no rule for tiny values
         threshold = np.where(
             np.abs(trees.threshold) > ZERO, trees.threshold, _AROUND_ZERO[(trees.threshold >= 0).astype(int)]
         )
-        if scaler is not None:
-            if (trees.missing == MISSING_ZERO).any() or trees.categorical.any():
-                raise RankwiseError(
-                    "trees that treat 0 as missing, or a feature as categories, cannot be moved to raw features: learn "
-                    "from raw features, or pass scaling='none' if the engine gets scaled ones"
-                )
-            threshold = raw_thresholds(scaler, trees.feature, threshold)
-            linear = None if linear is None else linear.scale_by(scaler)
         return cls(names, replace(trees, threshold=threshold), trees.offset, linear, missing)
+
+    def scale_by(self, scaler: Scaler) -> "TreeSum":
+        """The sum over features that the scaler makes."""
+        trees = self.trees
+        if (trees.missing == MISSING_ZERO).any() or trees.categorical.any():
+            raise RankwiseError(
+                "trees that treat 0 as missing, or a feature as categories, cannot be moved to raw features: learn "
+                "from raw features, or pass scaling='none' if the engine gets scaled ones"
+            )
+        linear = None if self.linear is None else self.linear.scale_by(scaler)
+        return replace(
+            self, trees=replace(trees, threshold=raw_thresholds(scaler, trees.feature, trees.threshold)), linear=linear
+        )
 
     @property
     def used(self) -> list[int]:

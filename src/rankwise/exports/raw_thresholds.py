@@ -19,48 +19,15 @@ def center_and_scale(scaler: Scaler) -> tuple[NDArray[np.bool_], Vector, Vector]
             f"{scaler!r} takes logarithms, which weights on raw features cannot express: learn from "
             "Scaler('standard'), or pass scaling='none' and send scaled features"
         )
-    # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
-    varies = scaler.scale_ > 0
+    varies = find_varying(scaler)
     return varies, np.where(varies, scaler.center_, 0.0), np.where(varies, scaler.scale_, 1.0)
 
 
-def on_raw_features(
-    scaler: Scaler, feature: Wholes, threshold: Vector, alpha: Vector
-) -> tuple[Wholes, Vector, Vector, float]:
-    """Move steps from scaled features to raw features.
-
-    A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t, and
-    it is found by bisection over all float64. A feature that did not vary is always z = 0: its steps are part of the
-    constant.
-
-    Parameters
-    ----------
-    scaler : Scaler
-        A fitted scaler of a whole set.
-    feature : ndarray of int64
-        The feature of every step.
-    threshold : ndarray
-        The threshold of every step, on the scaled feature.
-    alpha : ndarray
-        The height of every step.
-
-    Returns
-    -------
-    feature : ndarray of int64
-        The features.
-    threshold : ndarray
-        The thresholds on raw features.
-    alpha : ndarray
-        The heights.
-    constant : float
-        The sum of the steps that are always taken.
-    """
-    if scaler.scale_ is None or scaler.center_ is None:
+def find_varying(scaler: Scaler) -> NDArray[np.bool_]:
+    """Which features varied in training: a scale of 0 marks one that was constant, which the scaler sets to 0."""
+    if scaler.scale_ is None:
         raise ValueError("the scaler is one of a whole set")
-    varies = scaler.scale_[feature] > 0
-    constant = float(alpha[~varies & (threshold < 0)].sum())
-    feature, threshold, alpha = feature[varies], threshold[varies], alpha[varies]
-    return feature, raw_thresholds(scaler, feature, threshold), alpha, constant
+    return np.asarray(scaler.scale_ > 0)
 
 
 def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector:
@@ -81,10 +48,10 @@ def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector
         The thresholds on raw features; the largest or smallest float64 for a feature that did not vary, which is 0
         after scaling.
     """
-    if scaler.scale_ is None or scaler.center_ is None:
-        raise ValueError("the scaler is one of a whole set")
+    varies = find_varying(scaler)[feature]
+    assert scaler.scale_ is not None
+    assert scaler.center_ is not None
     center, scale = scaler.center_[feature], scaler.scale_[feature]
-    varies = scale > 0
 
     def z(x: Vector) -> Vector:
         shaped = np.copysign(np.log1p(np.abs(x)), x) if scaler.how == "log" else x

@@ -17,7 +17,6 @@ from rankwise.exports.map_sums import MapSum
 from rankwise.exports.maps import formula_of_map
 from rankwise.exports.networks import NetworkSum
 from rankwise.exports.parity import parity_of
-from rankwise.exports.raw_thresholds import on_raw_features
 from rankwise.features.builder import FeatureBuilder
 from rankwise.features.table import as_table
 from rankwise.measures._base import Vector
@@ -300,28 +299,26 @@ def formula_of(
             "the ranker fills missing values with the smallest of their query (missing='min'), which no engine does: "
             "send complete features"
         )
+    trees = getattr(ranker, "ensemble_", None)
+    found: WeightedSum | StepSum | TreeSum | NetworkSum
     if isinstance(ranker, LinearRanker):
         constant = float(getattr(ranker, "intercept_", 0.0))
         found = WeightedSum(names, ranker.coef_.astype(np.float64), constant, missing=ranker.missing)
-        return (found if scaler is None else found.scale_by(scaler)), notes
-    if isinstance(ranker, ThresholdRanker):
+    elif isinstance(ranker, ThresholdRanker):
         steps = ranker.steps_
-        parts = steps["feature"].astype(np.int64), steps["threshold"].copy(), steps["alpha"].copy()
-        if scaler is None:
-            return StepSum(names, *parts, missing=ranker.missing), notes
-        feature, threshold, alpha, constant = on_raw_features(scaler, *parts)
-        return StepSum(names, feature, threshold, alpha, constant, ranker.missing), notes
-    trees = getattr(ranker, "ensemble_", None)
-    if isinstance(trees, TreeEnsemble):
-        return TreeSum.of(trees, names, ranker.missing, scaler), notes
-    if isinstance(ranker, NeuralRanker):
-        network = NetworkSum(names, 0.0, ranker.missing, ranker.network_)
-        return (network if scaler is None else network.scale_by(scaler)), notes
-    if isinstance(ranker, HybridRanker):
+        feature, threshold = steps["feature"].astype(np.int64), steps["threshold"].copy()
+        found = StepSum(names, feature, threshold, steps["alpha"].copy(), missing=ranker.missing)
+    elif isinstance(trees, TreeEnsemble):
+        found = TreeSum.of(trees, names, ranker.missing)
+    elif isinstance(ranker, NeuralRanker):
+        found = NetworkSum(names, 0.0, ranker.missing, ranker.network_)
+    elif isinstance(ranker, HybridRanker):
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalizes scores itself: fit it on raw scores, without a Scaler")
         return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
-    return formula_of_map(ranker, names, scaler), notes
+    else:
+        return formula_of_map(ranker, names, scaler), notes
+    return (found if scaler is None else found.scale_by(scaler)), notes
 
 
 def open_model(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:
