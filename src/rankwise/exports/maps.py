@@ -64,14 +64,14 @@ class Standardized:
         return nothing.then(center, np.where(varies, scale, _NEVER))
 
     @property
-    def start(self) -> dict[str, Any]:
+    def base(self) -> dict[str, Any]:
         """What every formula on z begins with."""
         return {"names": self.names, "missing": self.missing, "constant": self.constant}
 
     @property
-    def sum(self) -> dict[str, Any]:
+    def scaled(self) -> dict[str, Any]:
         """What every formula on z that standardizes by itself begins with."""
-        return {**self.start, "center": self.center, "scale": self.scale}
+        return {**self.base, "center": self.center, "scale": self.scale}
 
     def then(
         self, center: Vector, scale: Vector, step: Callable[[Vector, int], Vector] | None = None
@@ -143,7 +143,7 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
     for step in scalers:
         before = _scale(before, step, ranker)
     if last is None:
-        return WeightedSum(**before.sum, weight=weights)
+        return WeightedSum(**before.scaled, weight=weights)
     write = _MAPS.get(type(last).__name__)
     if write is None:
         raise _refusal(ranker, last)
@@ -203,14 +203,14 @@ def _of_perceptron(ranker: KernelPerceptron, before: Standardized) -> MapSum | W
 def _fourier(map_: FourierFeatures, weights: Vector, before: Standardized) -> MapSum:
     half = len(map_.frequencies_)
     cosine, sine = np.split(weights / np.sqrt(half), 2)
-    return FourierSum.of(map_.frequencies_, cosine, sine, **before.sum)
+    return FourierSum.of(map_.frequencies_, cosine, sine, **before.scaled)
 
 
 def _sampler(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     # cos(t + b) = cos t cos b - sin t sin b
     weights = weights * np.sqrt(2.0 / map_.n_components)
     cosine, sine = weights * np.cos(map_.random_offset_), -weights * np.sin(map_.random_offset_)
-    return FourierSum.of(map_.random_weights_.T, cosine, sine, **before.sum)
+    return FourierSum.of(map_.random_weights_.T, cosine, sine, **before.scaled)
 
 
 def _kernels(landmarks: Vector, weights: Vector, shape: Sequence[Any], before: Standardized) -> MapSum | WeightedSum:
@@ -218,9 +218,9 @@ def _kernels(landmarks: Vector, weights: Vector, shape: Sequence[Any], before: S
     if isinstance(shape[0], float):  # as compiled code reads it
         shape = (mercer.KERNELS[int(shape[0])], *shape[1:])
     if shape[0] == "linear" or not len(weights):
-        return WeightedSum(**before.sum, weight=landmarks.T @ weights)
+        return WeightedSum(**before.scaled, weight=landmarks.T @ weights)
     own = {"kernel": shape[0], "gamma": float(shape[1]), "degree": int(shape[2]), "coef0": float(shape[3])}
-    return KernelSum(**before.sum, landmarks=landmarks, weight=weights, **own)
+    return KernelSum(**before.scaled, landmarks=landmarks, weight=weights, **own)
 
 
 def _exact(map_: KernelPCAMap, weights: Vector, before: Standardized) -> MapSum | WeightedSum:
@@ -273,7 +273,7 @@ def _products(worth: dict[tuple[int, ...], float], before: Standardized) -> MapS
     degree = max(map(len, worth), default=1)
     rows = [places + (width,) * (degree - len(places)) for places in worth] or [(width,) * degree]
     weight = np.array(list(worth.values()) or [0.0])
-    return ProductSum(**before.sum, weight=weight, places=np.array(rows, dtype=np.int64))
+    return ProductSum(**before.scaled, weight=weight, places=np.array(rows, dtype=np.int64))
 
 
 def _refuse_many(count: int) -> None:
@@ -304,7 +304,7 @@ def _curves(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     if around is not None:
         scaled = zip(around, before.center.tolist(), before.scale.tolist(), strict=True)
         turns = tuple((c + s * start, s * length) if s != _NEVER else (0.0, 1.0) for (start, length), c, s in scaled)
-    return CurveSum(**before.start, pieces=tuple(pieces), period=turns)
+    return CurveSum(**before.base, pieces=tuple(pieces), period=turns)
 
 
 def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
