@@ -112,12 +112,12 @@ class _Model(NamedTuple):
     dropped: float = 0.0
 
 
-def _feature(name: str, center: str = "0", scale: str = "1") -> dict[str, Any]:
-    """A feature of a model, with a normalizer where that changes it."""
-    if (center, scale) == ("0", "1"):
+def _feature(name: str, *norm: str) -> dict[str, Any]:
+    """A feature of a model; ``norm`` is the center and the scale of its normalizer, if it has one."""
+    if not norm:
         return {"name": name}
-    norm = {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": {"avg": center, "std": scale}}
-    return {"name": name, "norm": norm}
+    params = dict(zip(("avg", "std"), norm, strict=True))
+    return {"name": name, "norm": {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": params}}
 
 
 def _weights(formula: WeightedSum) -> _Model:
@@ -148,7 +148,7 @@ def _trees(formula: StepSum | TreeSum) -> _Model:
             written[place, one] = float(_ZERO[one < 0] if near else before_slack(math.ldexp(one, power)))
             missed += not near and not is_met(math.ldexp(one, power))
     features = [
-        _feature(formula.names[place], scale=repr(2.0**-power) if power else "1")
+        _feature(formula.names[place], *(("0", repr(2.0**-power)) if power else ()))
         for place, power in sorted(powers.items() or [(0, 0)])
     ]
     trees = [{"weight": "1", "root": _draw(tree, formula.names, written)} for tree in grown]

@@ -113,13 +113,11 @@ class Python(Target):
     def write(self, formula: Formula | MapSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the module."""
         _check_python_name(called)
-        functions = [
-            *(formula.functions if isinstance(formula, MapSum) else ()),
-            *(("log1p", "nan") if columns else ()),
-        ]
+        functions = list(formula.functions) if isinstance(formula, MapSum) else []
         names, what = _inputs(formula, columns)
         tables, body = _python_sum(formula)
         if columns is not None:
+            functions += ["log1p", "nan"]
             tables += python_columns(columns)
             body = ["x = _built(x)", *body]
         listed = "".join(f"    {name!a},\n" for name in names)
