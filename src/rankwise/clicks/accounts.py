@@ -1,7 +1,7 @@
 """The account of a counterfactual value: what each session adds, block by block, and in which range that is.
 
-:class:`ClickAccount` keeps one number per session and tau, and one per candidate for the doubly robust estimate, so
-that a log larger than memory can be read in blocks. The formulas are those of :mod:`rankwise.clicks.values`.
+:class:`ClickAccount` keeps one number per session and tau, and one per candidate for the doubly robust estimate: a log
+larger than memory can be read in blocks. The formulas are those of :mod:`rankwise.clicks.values`.
 """
 
 import math

@@ -49,7 +49,7 @@ from rankwise.queries.checks import Floats
 
 
 @cache
-def taken_names() -> dict[str, str]:
+def list_taken_names() -> dict[str, str]:
     """The names that a function in C cannot have, each with the reason."""
     found: dict[str, str] = {}
     reason = ""
@@ -85,7 +85,7 @@ def reason_against(name: str) -> str | None:
         return "names are letters, digits and _"
     if name.startswith("_"):
         return "names that begin with _ belong to the compiler and its libraries"
-    return taken_names().get(name)
+    return list_taken_names().get(name)
 
 
 _MAP_SUMS: tuple[type[MapSum], ...] = (FourierSum, KernelSum, ProductSum, CurveSum, NetworkSum)

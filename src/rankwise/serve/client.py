@@ -1,7 +1,7 @@
 """Clients of the service, in the standard library alone: :class:`Client`, and :class:`AsyncClient` for event loops.
 
-A request that fails on the way is sent again. Every event has an id, which is made once and sent with every attempt, so
-that an event is recorded once however often it was sent.
+A request that fails on the way is sent again. Every event has an id, which is made once and sent with every attempt:
+an event is recorded once however often it was sent.
 """
 
 import asyncio
