@@ -13,7 +13,7 @@ import pytest
 
 from rankwise.errors import RankwiseError
 from rankwise.exports import export
-from rankwise.exports.source import reason_against, list_taken_names
+from rankwise.exports.source import list_taken_names, reason_against
 from rankwise.rankers.linear.linear_model import LinearModel
 from tests.exports.models import fitted
 
