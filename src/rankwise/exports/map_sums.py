@@ -1,8 +1,9 @@
 """What linear weights on a map compute, and how every such formula is written: for ONNX, in Python and in C.
 
 A map has no file in an engine, so its formula is written with the weights folded in: :class:`FourierSum`,
-:class:`KernelSum`, :class:`ProductSum` and :class:`~.curves.CurveSum`. ONNX computes them in float64 from features of
-float32: weights on landmarks of a kernel are large and cancel.
+:class:`KernelSum`, :class:`ProductSum`, :class:`~.curves.CurveSum` and :class:`~.networks.NetworkSum`. ONNX computes
+them in float64 from features of float32, because weights on landmarks of a kernel are large and cancel; a network is
+float32 throughout.
 """
 
 import re
