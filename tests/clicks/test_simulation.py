@@ -114,9 +114,9 @@ def test_queries_are_drawn_by_their_weight(queries):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"sessions": 0}, "at least 1"),
-        ({"model": "eager"}, "model must be one of"),
-        ({"exploration": 2.0}, "exploration must be in"),
+        ({"sessions": 0}, "'sessions' parameter of simulate must be an int in"),
+        ({"model": "eager"}, "'model' parameter of simulate must be 'position', 'dependent'"),
+        ({"exploration": 2.0}, "'exploration' parameter of simulate must be a float in"),
         ({"attractive": [0.5]}, "one probability per document"),
     ],
 )

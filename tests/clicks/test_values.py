@@ -45,7 +45,6 @@ def account(log, scores, model, tau, k, over=None):
     old = None if over is None or isinstance(over, str) else ranks_of(documents, over)
     found = ClickAccount("test", model, (tau,), k, documents, ranks_of(documents, scores), old, isinstance(over, str))
     found.add(log)
-    found.finish()
     return found
 
 
@@ -324,10 +323,11 @@ def test_documents_that_were_never_shown_are_named_with_the_exploration_they_nee
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"tau": 0.0}, "tau must be a float in"),
-        ({"tau": ()}, "tau must be a float in"),
-        ({"tau": 0.1, "delta": 1.5}, "delta must be between 0 and 1"),
-        ({"tau": 0.1, "k": 9}, "k must be an int between 1 and 2"),
+        ({"tau": 0.0}, "'tau' parameter of gain must be a float in"),
+        ({"tau": ()}, "'tau' parameter of gain must be a float in .*it is empty"),
+        ({"tau": 0.1, "delta": 1.5}, "'delta' parameter of gain must be a float in"),
+        ({"tau": 0.1, "k": 0}, "'k' parameter of gain must be an int in"),
+        ({"tau": 0.1, "k": 9}, "k must be at most 2"),
         ({"tau": 0.1, "over": "random"}, "over must be 'logged'"),
     ],
 )

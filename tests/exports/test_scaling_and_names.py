@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 import rankwise as rw
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports import export
-from rankwise.exports.raw_thresholds import last_not_above, on_raw_features
+from rankwise.exports.formula import StepSum
+from rankwise.exports.raw_thresholds import last_not_above
 from rankwise.rankers.linear.linear_model import LinearModel
 from tests.exports.models import NAMES, OF_ROWS, fitted, raw_lists, sample
 
@@ -114,7 +115,8 @@ def test_thresholds_on_raw_features_are_exact(how, values, threshold):
     """For every float64 next to it: z(x) > t if and only if x > t'."""
     lists = rw.Queries.from_arrays(np.array(values)[:, None], [0, 0, 1, 1], group=[4])
     scaler = rw.Scaler(how).fit(lists)
-    feature, cut, alpha, constant = on_raw_features(scaler, np.array([0]), np.array([threshold]), np.array([2.0]))
+    steps = StepSum(("f1",), np.array([0]), np.array([threshold]), np.array([2.0])).scale_by(scaler)
+    feature, cut, alpha, constant = steps.feature, steps.threshold, steps.alpha, steps.constant
     if not scaler.scale_[0]:
         assert not len(feature)
         assert constant == (2.0 if threshold < 0 else 0.0)
@@ -166,9 +168,13 @@ def test_ranklib_holds_a_constant_only_as_a_linear_regression():
     assert kept.text.splitlines()[-1] == "0:0.75 1:1.0 2:-2.0"
     with pytest.raises(RankwiseError, match="cannot hold a shift in this form"):
         export(model, "ranklib", shift=1.0)
-    for form in ("rankboost", "trees", "listnet"):
+    for form in ("rankboost", "trees"):
         with pytest.raises(RankwiseError, match="form must be"):
             export(model, "ranklib", form=form)
+    with pytest.raises(
+        RankwiseError, match="'form' parameter of RankLib must be 'coordinate ascent', 'linear regression'"
+    ):
+        export(model, "ranklib", form="listnet")
 
 
 def test_a_constant_in_elasticsearch_is_part_of_a_normalizer():
@@ -180,7 +186,7 @@ def test_a_constant_in_elasticsearch_is_part_of_a_normalizer():
 
 @pytest.mark.parametrize("shift", ["auto", None, True, float("nan"), float("inf")])
 def test_a_shift_that_is_none_is_refused(shift):
-    with pytest.raises(RankwiseError, match="shift must be a number or 'sample'"):
+    with pytest.raises(RankwiseError, match="'shift' parameter of export must be a float in"):
         export(fitted("RidgeRanker"), "solr", shift=shift)
 
 

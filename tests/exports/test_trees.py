@@ -283,12 +283,15 @@ def test_elasticsearch_writes_a_dump_of_xgboost_by_names():
     assert second == {"nodeid": 0, "leaf": 0.5}
     assert any("form='ranklib', where it is 0" in note for note in done.notes)
     assert json.loads(export(model, "opensearch", form="ranklib").text)["model"]["model"]["type"] == "model/ranklib"
-    for form in ("linear", "other"):
-        with pytest.raises(RankwiseError, match="'xgboost' for steps and trees"):
-            export(model, "elasticsearch", form=form)
+    with pytest.raises(RankwiseError, match="'xgboost' for steps and trees"):
+        export(model, "elasticsearch", form="linear")
+    with pytest.raises(
+        RankwiseError, match="'form' parameter of Elasticsearch must be 'linear', 'xgboost', 'ranklib' or"
+    ):
+        export(model, "elasticsearch", form="other")
     with pytest.raises(RankwiseError, match="'trees' for trees"):
         export(model, "ranklib", form="rankboost")
-    with pytest.raises(RankwiseError, match="sums must be 'float64' or 'float32'"):
+    with pytest.raises(RankwiseError, match="must be 'float64' or 'float32'"):
         export(model, "onnx", sums="double")
 
 

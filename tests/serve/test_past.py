@@ -15,7 +15,7 @@ import rankwise as rw
 from rankwise.errors import DataError, RankwiseError
 from rankwise.serve import log as log_module
 from rankwise.serve import replay as replay_module
-from rankwise.serve import upkeep
+from rankwise.serve import statefile, upkeep
 from rankwise.serve.log import RequestError
 from rankwise.serve.replay import Replay, file_of
 from rankwise.serve.statefile import StateFile, open_to_read
@@ -64,8 +64,8 @@ def test_s1_a_replay_reads_every_event_once_whatever_versions_it_names(service, 
     told(service, 2, seed=3, first=50)
     live = file_of(settled(service).models["news"].ranker)
     read = []
-    whole = replay_module.read_events
-    monkeypatch.setattr(replay_module, "read_events", lambda *how: (read.append(one.seq) or one for one in whole(*how)))
+    whole = statefile.read_events
+    monkeypatch.setattr(statefile, "read_events", lambda *how: (read.append(one.seq) or one for one in whole(*how)))
     for how in ({"from_nothing": True}, {}):
         assert file_of(replay_of(service, **how).models["news"].ranker) == live
     assert read == 2 * list(range(1, 33))

@@ -1,7 +1,7 @@
 """The account of a counterfactual value: what each session adds, block by block, and in which range that is.
 
-:class:`ClickAccount` keeps one number per session and tau, and one per candidate for the doubly robust estimate, so
-that a log larger than memory can be read in blocks. The formulas are those of :mod:`rankwise.clicks.values`.
+:class:`ClickAccount` keeps one number per session and tau, and one per candidate for the doubly robust estimate: a log
+larger than memory can be read in blocks. The formulas are those of :mod:`rankwise.clicks.values`.
 """
 
 import math
@@ -67,7 +67,7 @@ class ClickAccount:
         logged: bool,
     ) -> None:
         self.name, self.propensities, self.taus, self.k = name, propensities, taus, k
-        self.documents, self.new, self.old, self.logged = documents, new, old, logged
+        self.documents, self.logged = documents, logged
         self.discount = discounts(k)
         self.n, self.clicks = 0, 0
         self.explores, self.least_exploration, self.most_exploration, self.largest_pool = False, 1.0, 0.0, 1
@@ -75,9 +75,10 @@ class ClickAccount:
         self._bounded: list[list[Floats]] = [[] for _ in taus]  # by the ends
         self._plain: list[list[Floats]] = [[] for _ in taus]  # by theta
         self._relevance = np.zeros((len(taus), 2))  # sums of clicks over max(p, tau), and over p
-        self._old_value = 0.0
+        self._old_sum = 0.0
         rows = 0 if documents is None else documents.n_documents
         self._new_discount = None if new is None else self._discount_of(new)
+        self._old_discount = None if old is None else self._discount_of(old)
         self._seen = np.zeros(rows, dtype=bool)
         self._clicked, self._examined = np.zeros((2, rows)), np.zeros((2, rows))
         self._balance = np.zeros((len(taus), 2, rows))
@@ -86,7 +87,7 @@ class ClickAccount:
     @property
     def compares(self) -> bool:
         """Whether this is a gain and not a value."""
-        return self.logged or self.old is not None
+        return self.logged or self._old_discount is not None
 
     @property
     def lower_ends_positive(self) -> bool:
@@ -100,7 +101,7 @@ class ClickAccount:
 
     def add(self, log: ClickLog) -> None:
         """Add the sessions of a block."""
-        if self.new is not None and log.documents is not self.documents:
+        if self._new_discount is not None and log.documents is not self.documents:
             raise DataError(f"{self.name}: all blocks of a log must be joined with the same documents")
         if log.depth > len(self.propensities):
             raise DataError(
@@ -127,8 +128,9 @@ class ClickAccount:
                 "which its policy never shows: exploration is 0, and the document is not on the logging ranker's page"
             )
         click = log.click - beta
-        new = self._discount_of(log.ranks) if self._new_discount is None else self._new_discount[log.row]
-        old = self._old(log)
+        shown = self._discount_of(log.ranks)
+        new = shown if self._new_discount is None else self._new_discount[log.row]
+        old = shown if self.logged else 0.0 * shown if self._old_discount is None else self._old_discount[log.row]
         d = new - old
         rising = d > 0
         missing = self._missing_losses(log)
@@ -143,7 +145,7 @@ class ClickAccount:
             clipped = 1 / np.maximum(theta, tau)
             self._relevance[number] += (float((click * clipped).sum()), float((click * loss_theta).sum()))
             self._add_balance(number, log, d, old if self.logged else 0.0, np.where(rising, clipped, loss_theta))
-        self._old_value += float((click * old * loss_theta).sum())
+        self._old_sum += float((click * old * loss_theta).sum())
         self._add_seen(log, click)
         self.n += n
         self.clicks += int(log.click.sum())
@@ -164,11 +166,6 @@ class ClickAccount:
         self.least_exploration = min(self.least_exploration, float(log.exploration.min(initial=1.0)))
         self.most_exploration = max(self.most_exploration, float(log.exploration.max(initial=0.0)))
         self.largest_pool = max(self.largest_pool, int(log.pool.max(initial=1)))
-
-    def _old(self, log: ClickLog) -> Floats:
-        if self.logged:
-            return self._discount_of(log.ranks)
-        return np.zeros(log.n_shown) if self.old is None else self._discount_of(self.old)[log.row]
 
     def _check_policy(self, log: ClickLog) -> None:
         """Raise an error if the log does not tell how likely its policy shows a document."""
@@ -201,11 +198,11 @@ class ClickAccount:
         beyond the pool. The log does not name the pool, which holds what was shown: so those that lose most, of as many
         documents that were not shown as there are candidates beyond the pool, are charged.
         """
-        if self.old is None or self.documents is None or self._new_discount is None or log.query is None:
+        if self._old_discount is None or self.documents is None or self._new_discount is None or log.query is None:
             return 0.0
         assert log.row is not None
         documents = self.documents
-        losses = np.maximum(self._discount_of(self.old) - self._new_discount, 0.0)
+        losses = np.maximum(self._old_discount - self._new_discount, 0.0)
         losers = np.flatnonzero(losses > 0)
         losers = losers[np.lexsort((-losses[losers], documents.query_of_row[losers]))]
         count = np.bincount(documents.query_of_row[losers], minlength=len(documents))
@@ -241,16 +238,11 @@ class ClickAccount:
 
     # ------------------------------------------------------------------------------------------- all blocks
 
-    def finish(self) -> None:
-        """Join the blocks."""
-        self._values = [np.concatenate(parts) for parts in self._bounded]
-        self._points = [np.concatenate(parts) for parts in self._plain]
-
     def terms(self, number: int) -> Terms:
         """The sessions' values under one tau, and their range, which depends on no session."""
         loss, gain = self._range(self.taus[number])
         most = float(self.propensities.trust.max())
-        return Terms(self._values[number], loss + most * gain, gain + most * loss)
+        return Terms(np.concatenate(self._bounded[number]), loss + most * gain, gain + most * loss)
 
     def _range(self, tau: float) -> tuple[float, float]:
         """The largest loss and gain of any page, see :mod:`rankwise.clicks.values`."""
@@ -275,18 +267,16 @@ class ClickAccount:
         heavy = np.maximum(1 / ends.low, 1.0)
         if not self.logged:
             return float(d @ np.sort(heavy)[::-1][: self.k]), gain
-        return _largest_changes(self.discount, weight, 1 / ends.low, self._candidates_are_shown())
-
-    def _candidates_are_shown(self) -> bool:
-        """Whether no query has more candidates than a page has positions: nothing can fall off the page then."""
-        return self.documents is not None and int(self.documents.sizes.max(initial=0)) <= len(self.propensities)
+        # if no query has more candidates than a page has positions, nothing can fall off the page
+        closed = self.documents is not None and int(self.documents.sizes.max(initial=0)) <= len(ends)
+        return _largest_changes(self.discount, weight, 1 / ends.low, closed)
 
     def estimates(self, number: int) -> tuple[float, float, float]:
         """Clipped, self-normalized and doubly robust estimates."""
-        clipped = float(self._points[number].mean())
+        clipped = float(np.concatenate(self._plain[number]).mean())
         kept, whole = self._relevance[number]
         scale = whole / kept if kept > 0 else math.nan
-        old = self._old_value / self.n if self.compares else 0.0
+        old = self._old_sum / self.n if self.compares else 0.0
         normalized = (clipped + old) * scale - old
         return clipped, normalized, self._doubly_robust(number, clipped)
 
@@ -297,7 +287,7 @@ class ClickAccount:
         """
         if self.documents is None or self._new_discount is None or (self.explores and self.logged):
             return math.nan
-        whole = self._new_discount if self.old is None else self._new_discount - self._discount_of(self.old)
+        whole = self._new_discount if self._old_discount is None else self._new_discount - self._old_discount
         shown, total = self._balance[number], 0.0
         for half in (0, 1):
             clicks, looks = self._clicked[1 - half], self._examined[1 - half]
@@ -326,8 +316,8 @@ class ClickAccount:
             return found
         per_query = self._sessions.sum(axis=0)
         # against another ranking, what it shows and the new one does not is charged as if it were always clicked
-        share_of = "ranking's discount" if self.old is None else "difference between the rankings"
-        change = self._new_discount - (0.0 if self.old is None else self._discount_of(self.old))
+        share_of = "ranking's discount" if self._old_discount is None else "difference between the rankings"
+        change = self._new_discount - (0.0 if self._old_discount is None else self._old_discount)
         weight = np.abs(change) * per_query[self.documents.query_of_row]
         unseen = float(weight[~self._seen].sum())
         if unseen <= 0:

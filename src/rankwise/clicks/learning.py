@@ -17,7 +17,6 @@ none is above 0 the logged ranker stays: what is deployed is worse than the logg
 most.
 """
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import Fraction, OpenFraction, PositiveFloat, PositiveInt, validated
 from rankwise._tables import ShownAsFacts, Table
 from rankwise.clicks.accounts import policy_average
 from rankwise.clicks.click_value import ClickValue
@@ -76,7 +76,8 @@ def check_linear(ranker: Ranker) -> None:
         )
 
 
-def training_queries(log: ClickLog, propensities: Propensities | None, *, tau: float = 1e-9) -> Queries:
+@validated
+def training_queries(log: ClickLog, propensities: Propensities | None, *, tau: Fraction = 1e-9) -> Queries:
     """The candidates of a log's queries with labels click/max(p, tau), averaged over the sessions of each query.
 
     Parameters
@@ -107,8 +108,6 @@ def training_queries(log: ClickLog, propensities: Propensities | None, *, tau: f
     documents = log.candidates("training_queries")
     assert log.row is not None
     assert log.query is not None
-    if not 0 < tau <= 1:
-        raise RankwiseError(f"training_queries: tau must be in (0, 1], got {tau!r}")
     if propensities is None:
         weight = np.ones(log.n_shown)
     else:
@@ -191,17 +190,18 @@ class SafeRanker(ShownAsFacts):
 
 
 @one_blas_thread()
+@validated
 def safe_ranker(
     log: ClickLog,
     logged: Any,
     propensities: Propensities,
     *,
-    tau: float,
+    tau: Fraction,
     loss: Loss | None = None,
-    strengths: Sequence[float] = STRENGTHS,
-    delta: float = 0.05,
-    k: int | None = None,
-    judged: float = 0.5,
+    strengths: Sequence[PositiveFloat] = STRENGTHS,
+    delta: OpenFraction = 0.05,
+    k: PositiveInt | None = None,
+    judged: OpenFraction = 0.5,
     random_state: int = 0,
 ) -> SafeRanker:
     """Learn near the logged ranker, and replace it only where the gain is certified; the module's text has the proof.
@@ -237,14 +237,12 @@ def safe_ranker(
     loss = GivenSoftmax() if loss is None else loss
     if not loss.linear_in_labels or not loss.convex:
         raise RankwiseError(f"safe_ranker: loss must be convex and linear in the labels, got {loss!r:.60}")
-    if not 0 < judged < 1:
-        raise RankwiseError(f"safe_ranker: judged must be in (0, 1), got {judged!r}")
-    if not len(strengths) or not all(0 < one < math.inf for one in strengths):
-        raise RankwiseError(f"safe_ranker: strengths must be finite and above 0, got {strengths!r:.60}")
     learning, judging = log.split((1 - judged, judged), random_state=random_state)
     train = training_queries(learning, propensities, tau=tau)
     raw = raw_weights(logged, train.n_features, "logged")
-    prior = raw * _best_scale(loss, train, raw)
+    over = LossOverLists.of(loss, train)
+    # the factor of the logged ranker's weights, which changes no ranking, that fits the clicks best
+    prior = raw * _SCALES[int(np.argmin([float(over(raw * scale)[0]) for scale in _SCALES]))]
     unit = float(
         np.bincount(train.query_of_row, weights=train.labels()) @ train.query_weight / train.query_weight.sum()
     )
@@ -277,10 +275,3 @@ def safe_ranker(
         path=Table(path),
         delta=delta,
     )
-
-
-def _best_scale(loss: Loss, train: Queries, raw: Vector) -> float:
-    """The factor of the logged ranker's weights, which changes no ranking, that fits the clicks best."""
-    over = LossOverLists.of(loss, train)
-    values = [float(over(raw * scale)[0]) for scale in _SCALES]
-    return _SCALES[int(np.argmin(values))]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import validated
 from rankwise._tables import ShownAsFacts, Table, notebook_html, paragraph
 from rankwise.errors import DataError
 from rankwise.queries.fingerprints import is_among
@@ -364,6 +365,7 @@ class ClickLog(ShownAsFacts):
 
     # ------------------------------------------------------------------------------------------- making another
 
+    @validated
     def join(self, documents: Queries, *, unknown: Literal["error", "drop"] = "error") -> "ClickLog":
         """Join the sessions with the candidates of their queries, by query id and document id.
 
@@ -388,8 +390,6 @@ class ClickLog(ShownAsFacts):
         if documents.qid is None or documents.docid is None:
             missing = "query ids" if documents.qid is None else "document ids"
             raise DataError(f"ClickLog.join matches by qid and docid, but the documents have no {missing}")
-        if unknown not in ("error", "drop"):
-            raise DataError(f"ClickLog.join: unknown must be 'error' or 'drop', got {unknown!r:.40}")
         numbers = {str(name): number for number, name in enumerate(documents.names())}
         owner, ids = documents.query_of_row.tolist(), list(documents.docid)
         place = {(query, str(one)): row for row, (query, one) in enumerate(zip(owner, ids, strict=True))}
@@ -445,6 +445,7 @@ class ClickLog(ShownAsFacts):
             )
         return training_queries(self, self.propensities, tau=self.tau)
 
+    @validated
     def split(
         self, parts: Sequence[float], *, by: Literal["session", "query"] = "session", random_state: int = 0
     ) -> list[Self]:
@@ -467,8 +468,6 @@ class ClickLog(ShownAsFacts):
         shares = np.asarray(parts, dtype=np.float64)
         if shares.ndim != 1 or not len(shares) or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
             raise DataError(f"split: parts must be positive shares that sum to 1, got {parts!r:.60}")
-        if by not in ("session", "query"):
-            raise DataError(f"split: by must be 'session' or 'query', got {by!r:.40}")
         code = np.arange(len(self)) if by == "session" else np.unique(self.qid.astype(str), return_inverse=True)[1]
         units = int(code.max(initial=-1)) + 1
         order = np.random.default_rng(random_state).permutation(units)

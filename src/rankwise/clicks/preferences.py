@@ -31,24 +31,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import Check, Fraction, NumberRange, OpenFraction, PositiveInt, validated
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.clicks.checks import coin_refuted
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.errors import DataError, RankwiseError
-from rankwise.guarantees._bound import (
-    Interval,
-    Precondition,
-    Scope,
-    all_met,
-    plain_fields,
-    refuse_unless,
-    refuse_unless_chance,
-)
+from rankwise.guarantees._bound import Interval, Precondition, Scope, all_met, plain_fields
 from rankwise.guarantees.holdout.intervals import Plan
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence
 
@@ -58,6 +51,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Credit = Literal["sign", "share"]
+_Even = Annotated[int, Check("an even number of at least 2", lambda grid: grid >= 2 and grid % 2 == 0)]
 
 
 class Page(NamedTuple):
@@ -79,7 +73,8 @@ class Page(NamedTuple):
         return facts_html(self, facts_of(self))
 
 
-def team_draft(a: ArrayLike, b: ArrayLike, k: int, random: np.random.Generator) -> Page:
+@validated
+def team_draft(a: ArrayLike, b: ArrayLike, k: PositiveInt, random: np.random.Generator) -> Page:
     """Interleave two orders of the same documents, or many pairs of orders at once.
 
     Parameters
@@ -110,8 +105,6 @@ def team_draft(a: ArrayLike, b: ArrayLike, k: int, random: np.random.Generator) 
     first, second = np.atleast_2d(np.asarray(a, dtype=np.int64)), np.atleast_2d(np.asarray(b, dtype=np.int64))
     if first.shape != second.shape or not (np.sort(first, axis=1) == np.sort(second, axis=1)).all():
         raise DataError("team_draft: a and b must be orders of the same documents")
-    if k < 1:
-        raise RankwiseError(f"team_draft: k must be at least 1, got {k!r}")
     n, m = first.shape
     # documents as 0 ... m - 1, by their places in the first order
     by_number = np.argsort(second, axis=1)
@@ -160,14 +153,13 @@ class TeamDraft(ShownAsFacts):
     4
     """
 
-    def __init__(self, a: Any, b: Any, *, k: int = 10, seed: int = 0) -> None:
+    @validated
+    def __init__(self, a: Any, b: Any, *, k: PositiveInt = 10, seed: int = 0) -> None:
         for one in (a, b):
             if not hasattr(one, "predict"):
                 raise RankwiseError(
                     f"TeamDraft: a and b must be fitted rankers, got {type(one).__name__} without predict"
                 )
-        if not isinstance(k, (int, np.integer)) or k < 1:
-            raise RankwiseError(f"TeamDraft: k must be an int of at least 1, got {k!r}")
         self.a, self.b, self.k, self.seed = a, b, int(k), seed
 
     def page(self, query: Any, impression: Any) -> Page:
@@ -191,6 +183,7 @@ class TeamDraft(ShownAsFacts):
         return team_draft(first, second, self.k, random)
 
 
+@validated
 def credits(team: ArrayLike, click: ArrayLike, *, how: Credit = "sign") -> Any:
     """The credit of impressions, from -1 (the second ranking wins) to 1 (the first wins).
 
@@ -213,8 +206,6 @@ def credits(team: ArrayLike, click: ArrayLike, *, how: Credit = "sign") -> Any:
     >>> credits([0, 1, 1], [True, True, True])
     -1.0
     """
-    if how not in ("sign", "share"):
-        raise RankwiseError(f"credits: how must be 'sign' or 'share', got {how!r:.40}")
     teams, clicks = np.asarray(team), np.asarray(click, dtype=np.float64)
     if teams.shape != clicks.shape or not np.isin(teams, (0, 1)).all():
         raise DataError("credits: team must be 0 or 1 for each click")
@@ -362,8 +353,9 @@ class Preference(ShownAsFacts):
         return figure
 
 
+@validated
 def preference(
-    credit: ArrayLike, *, delta: float = 0.05, names: tuple[str, str] = ("a", "b"), grid: int = _GRID
+    credit: ArrayLike, *, delta: OpenFraction = 0.05, names: tuple[str, str] = ("a", "b"), grid: _Even = _GRID
 ) -> Preference:
     """A confidence sequence on the mean credit of interleaving.
 
@@ -392,27 +384,21 @@ def preference(
     x = np.atleast_1d(np.asarray(credit, dtype=np.float64))
     if x.ndim != 1 or not len(x) or not np.isfinite(x).all() or (np.abs(x) > 1).any():
         raise DataError("preference: credits must be numbers in [-1, 1], one per impression, got others or none")
-    return _sequence(
-        "preference",
-        x,
-        (-1.0, 1.0),
-        delta,
-        names,
-        grid,
-        f"mean credit of {names[0]} over {names[1]}",
-        "each impression has the same mean credit, given the earlier ones",
-        Precondition("fair coins made the teams, and readers did not see them"),
-    )
+    sequence = ConfidenceSequence(delta, span=(-1.0, 1.0), grid=grid)
+    constant = "each impression has the same mean credit, given the earlier ones"
+    coins = Precondition("fair coins made the teams, and readers did not see them")
+    return _follow("preference", sequence, x, names, f"mean credit of {names[0]} over {names[1]}", constant, coins)
 
 
+@validated
 def ab_test(
     log: ClickLog,
     *,
     versions: tuple[str, str] | None = None,
-    share: float = 0.5,
-    outcome: str = "clicked",
-    delta: float = 0.05,
-    grid: int = _GRID,
+    share: OpenFraction = 0.5,
+    outcome: Literal["clicked", "first"] = "clicked",
+    delta: OpenFraction = 0.05,
+    grid: _Even = _GRID,
 ) -> Preference:
     """A confidence sequence on the difference of two logging rankers in an A/B test.
 
@@ -442,12 +428,9 @@ def ab_test(
     DataError
         If the log has no two logging rankers, or a session occurs twice.
     """
-    refuse_unless_chance("ab_test", share=share)
     if not isinstance(log, ClickLog):
         raise DataError(f"ab_test: log must be a ClickLog in the order of time, got {type(log).__name__}")
     (log,) = blocks_of(log, "ab_test")  # raises an error for repeated sessions
-    if outcome not in ("clicked", "first"):
-        raise RankwiseError(f"ab_test: outcome must be 'clicked' or 'first', got {outcome!r:.40}")
     if log.version is None:
         raise DataError("ab_test requires the column version, which names the two logging rankers")
     names = [str(one) for one in log.version.tolist()]
@@ -461,24 +444,17 @@ def ab_test(
     y = outcomes(log, outcome)[kept]
     x, _ = differences(y, first, share)
     most = max(1 / share, 1 / (1 - share))
+    sequence = ConfidenceSequence(delta, span=(-most, most), grid=grid)
     what = {"clicked": "difference of the share of sessions with a click", "first": "difference of 1/first click"}
     heads = int(first.sum())
     refuted = coin_refuted(heads, len(first), share)
     seen = f" (the log: {heads:,} of {len(first):,} sessions)" if refuted else ""
-    return _sequence(
-        "ab_test",
-        x,
-        (-most, most),
-        delta,
-        (found[0], found[1]),
-        grid,
-        what[outcome],
-        "the mean outcome of either ranker does not drift",
-        Precondition(
-            f"sessions were assigned to {found[0]} with probability {share:g}, independently{seen}",
-            False if refuted else None,
-        ),
+    assigned = Precondition(
+        f"sessions were assigned to {found[0]} with probability {share:g}, independently{seen}",
+        False if refuted else None,
     )
+    constant = "the mean outcome of either ranker does not drift"
+    return _follow("ab_test", sequence, x, (found[0], found[1]), what[outcome], constant, assigned)
 
 
 def differences(
@@ -519,21 +495,16 @@ def outcomes(log: ClickLog, outcome: str) -> Floats:
     return clicked
 
 
-def _sequence(
+def _follow(
     kind: Literal["preference", "ab_test"],
+    sequence: ConfidenceSequence,
     x: Floats,
-    span: tuple[float, float],
-    delta: float,
     names: tuple[str, str],
-    grid: int,
     what: str,
     constant: str,
     assigned: Precondition,
 ) -> Preference:
-    """The confidence sequence of x; ``constant`` says that its mean is, which crossed bounds refute."""
-    if grid < 2 or grid % 2:
-        raise RankwiseError(f"grid must be an even number of at least 2, got {grid!r}")
-    sequence = ConfidenceSequence(delta, span=span, grid=grid)
+    """The sequence after all of x; ``constant`` says that the mean of x is, which crossed bounds refute."""
     lows, highs = sequence.run(x)
     # both bounds are refuted means, so bounds that meet leave no mean, and 0 is excluded by a bound of exactly 0
     crossed = sequence.low >= sequence.high
@@ -549,7 +520,7 @@ def _sequence(
         mean=float(x.mean()),
         low=sequence.low if applies else math.nan,
         high=sequence.high if applies else math.nan,
-        delta=delta,
+        delta=sequence.delta,
         decided=decided,
         decided_at=at,
         lows=lows,
@@ -567,8 +538,14 @@ class ImpressionPlan(Plan):
         return f"{self.queries:,} impressions for {self.purpose} ({self.method}: {self.trust})"
 
 
+@validated
 def impressions_needed(
-    preference: float, *, ties: float = 0.5, delta: float = 0.05, power: float = 0.8, random_state: int = 0
+    preference: Fraction,
+    *,
+    ties: Annotated[float, NumberRange(0, 1)] = 0.5,
+    delta: OpenFraction = 0.05,
+    power: OpenFraction = 0.8,
+    random_state: int = 0,
 ) -> Plan:
     """How many impressions interleaving needs to decide, looking all the time.
 
@@ -598,13 +575,8 @@ def impressions_needed(
     300 impressions for a mean credit of 0.2, decided 80% of the time at level 5%
     (simulated sequence: if guessed right)
     """
-    refuse_unless("impressions_needed", above=0, preference=preference)
-    refuse_unless_chance("impressions_needed", delta=delta, power=power)
-    if not 0 <= ties < 1 or preference > 1 - ties:
-        raise RankwiseError(
-            f"impressions_needed: ties must be in [0, 1) and preference at most 1 - ties, got {ties!r} and "
-            f"{preference!r}"
-        )
+    if preference > 1 - ties:
+        raise RankwiseError(f"impressions_needed: preference must be at most 1 - ties, got {preference!r} and {ties!r}")
     from scipy.stats import binom
 
     # a share near 1 is confirmed by more runs only

@@ -49,17 +49,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._files import writing
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import NumberRange, OpenFraction, validated
 from rankwise._tables import ShownAsFacts
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.guarantees._bound import Scope, refuse_unless_chance
+from rankwise.guarantees._bound import Scope
 from rankwise.guarantees.holdout.betting import SHARE
 
 if TYPE_CHECKING:
@@ -139,27 +140,25 @@ class Propensities(ShownAsFacts):
     sessions: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
 
     def __post_init__(self) -> None:
-        theta = _as_positions("theta", self.theta)
+        for name in ("theta", "low", "high", "beta"):
+            values = getattr(self, name)
+            if name != "beta" or values is not None:
+                given = self.theta if values is None else values
+                object.__setattr__(self, name, _as_positions(name, given, infinite=name == "high"))
+        theta, low, high, beta = self.theta, self.low, self.high, self.trust
         if not len(theta) or (theta <= 0).any():
-            raise RankwiseError(f"Propensities: theta must be above 0 at every position, got {self.theta!r:.60}")
-        low = theta if self.low is None else _as_positions("low", self.low)
-        high = theta if self.high is None else _as_positions("high", self.high, infinite=True)
-        if not len(low) == len(high) == len(theta):
+            raise RankwiseError(f"Propensities: theta must be above 0 at every position, got {theta!r:.60}")
+        if not len(low) == len(high) == len(beta) == len(theta):
             raise RankwiseError(
-                f"Propensities: theta, low and high must have one number per position, got {len(theta)}, {len(low)} "
-                f"and {len(high)}"
+                f"Propensities: theta, low, high and beta must have one number per position, got {len(theta)}, "
+                f"{len(low)}, {len(high)} and {len(beta)}"
             )
         if (low < 0).any() or (low > high).any():
             raise RankwiseError("Propensities: 0 <= low <= high must hold at every position")
         if not self.relative and (theta > 1).any():
             raise RankwiseError(f"Propensities: theta must be at most 1, got {theta.max():g} (unless relative=True)")
-        if self.beta is not None:
-            beta = _as_positions("beta", self.beta)
-            if len(beta) != len(theta) or (beta < 0).any() or (beta >= 1).any():
-                raise RankwiseError("Propensities: beta must have one probability below 1 per position")
-            object.__setattr__(self, "beta", beta)
-        for name, values in (("theta", theta), ("low", low), ("high", high)):
-            object.__setattr__(self, name, values)
+        if (beta < 0).any() or (beta >= 1).any():
+            raise RankwiseError("Propensities: beta must have one probability below 1 per position")
 
     def __len__(self) -> int:
         return len(self.theta)
@@ -384,7 +383,8 @@ def ratio_upper_end(one: Floats, other: Floats, alpha: float) -> float:
     return high
 
 
-def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Propensities:
+@validated
+def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: OpenFraction = 0.05) -> Propensities:
     """Propensities relative to position 1 from randomized swaps, with exact ends.
 
     Parameters
@@ -411,9 +411,7 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
     Swaps reveal ratios alone: position 1 has 1. A value computed with them is theta_1 times the value in
     attractiveness, which is the smaller one.
     """
-    refuse_unless_chance("by_swaps", delta=delta)
-    parts: list[tuple[Any, Any, Any, Hashes]] = []
-    coin: list[NDArray[np.bool_]] = []
+    parts: list[tuple[NDArray[Any], ...]] = []
     for block in blocks_of(log, "by_swaps"):
         if block.swap is None:
             raise DataError("by_swaps requires sessions of a swap experiment, with the columns swap and swapped")
@@ -421,17 +419,14 @@ def by_swaps(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05) -> Pr
         chosen = block[(block.swap > 1) & _has_at(block, block.swap) & _has_at(block, top_place)]
         assert chosen.swap is not None
         assert chosen.swapped is not None
-        coin.append(chosen.swapped)
-        top = _has_at(chosen, top_place[: len(chosen)], chosen.click)
-        parts.append((chosen.swap, top, _has_at(chosen, chosen.swap, chosen.click), chosen.hashes()))
-    swap, top, low_place = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    hashes = np.concatenate([part[3] for part in parts])
+        clicks = (_has_at(chosen, place, chosen.click) for place in (top_place[: len(chosen)], chosen.swap))
+        parts.append((chosen.hashes(), chosen.swap, chosen.swapped, *clicks))
+    hashes, swap, swapped, top, low_place = map(np.concatenate, zip(*parts, strict=True))
     depth = int(swap.max(initial=0))
     counts = np.bincount(swap, minlength=depth + 1)[2:]
     if depth < 2 or (counts == 0).any():
         missing = "any position" if depth < 2 else f"position {2 + int(np.argmin(counts))}"
         raise DataError(f"by_swaps requires sessions that swap position 1 with every other, got none for {missing}")
-    swapped = np.concatenate(coin)
     alpha = delta / (2 * (depth - 1))
     theta, low, high = np.ones(depth), np.ones(depth), np.ones(depth)
     for k in range(2, depth + 1):
@@ -482,7 +477,13 @@ _GROUPS = 200
 
 
 @one_blas_thread()
-def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, samples: int = 400) -> Propensities:
+@validated
+def harvest(
+    log: "ClickLog | Iterable[ClickLog]",
+    *,
+    delta: OpenFraction = 0.05,
+    samples: Annotated[int, NumberRange(2)] = 400,
+) -> Propensities:
     r"""Propensities relative to position 1 from several rankers that showed the same documents elsewhere (AllPairs).
 
     A document of a query that was shown n_k times at position k and n_l times at l adds its click rates, weighted by
@@ -513,9 +514,6 @@ def harvest(log: "ClickLog | Iterable[ClickLog]", *, delta: float = 0.05, sample
     DataError
         If there is one ranker alone, or positions that no document connects.
     """
-    refuse_unless_chance("harvest", delta=delta)
-    if samples < 2:
-        raise RankwiseError(f"harvest: samples must be at least 2, got {samples!r}")
     shown: Counter[tuple[str, str, int]] = Counter()
     clicked: Counter[tuple[str, str, int]] = Counter()
     hashes, versions, depth = [], set(), 0

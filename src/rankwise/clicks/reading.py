@@ -1,14 +1,16 @@
 """Click logs from tables, CSV text and OpenSearch User Behavior Insights.
 
-CSV and UBI are read in blocks of whole sessions, so that a log larger than memory can be evaluated block by block. Of
+CSV and UBI are read in blocks of whole sessions: a log larger than memory can be evaluated block by block. Of
 UBI events only the clicked ids are kept in memory; queries are streamed.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any, Literal
 
+from rankwise._parameters import PositiveInt, validated
 from rankwise.clicks.log import ClickLog
 from rankwise.errors import DataError, FileFormatError, warn
 from rankwise.io.sources import lines_of
@@ -29,36 +31,45 @@ def from_frame(frame: Any, columns: Mapping[str, str]) -> ClickLog:
     return ClickLog.from_rows(**{name: table[own].to_numpy() for name, own in chosen.items()}, where="from_frame")
 
 
-def iter_csv(path: str | os.PathLike[str], columns: Mapping[str, str], sessions: int = 100_000) -> Iterator[ClickLog]:
+@validated
+def iter_csv(
+    path: str | os.PathLike[str], columns: Mapping[str, str], sessions: PositiveInt = 100_000
+) -> Iterator[ClickLog]:
     """Blocks of whole sessions from a CSV file; see ``ClickLog.iter_csv``."""
-    if sessions < 1:
-        raise DataError(f"iter_csv: sessions must be at least 1, got {sessions!r}")
-    name = os.fspath(path)
+    return _logs_of(_csv_sessions(path, columns), sessions, os.fspath(path))
+
+
+def _csv_sessions(path: str | os.PathLike[str], columns: Mapping[str, str]) -> Iterator[dict[str, list[Any]]]:
+    """The columns of every session of a CSV file."""
     with open_csv(path) as text:
-        chosen = _columns(text.names, columns, name)
+        chosen = _columns(text.names, columns, os.fspath(path))
         places = {field: text.names.index(own) for field, own in chosen.items()}
         seen: set[str] = set()
-        held: dict[str, list[Any]] = {field: [] for field in places}
-        inside, last = 0, None
-        for line, record in text.records():
-            session = record[places["session"]]
-            if session != last:
+        for session, lines in groupby(text.records(), lambda record: record[1][places["session"]]):
+            page: dict[str, list[Any]] = {field: [] for field in places}
+            for line, record in lines:
                 if session in seen:
                     raise FileFormatError(
                         f"{text.places.at(line)}: session {session!r:.40} returns after its lines have ended: the "
                         "lines of a session stand together"
                     )
-                seen.add(session)
-                if inside == sessions:
-                    yield ClickLog.from_rows(**held, where=name)
-                    held, inside = {field: [] for field in places}, 0
-                inside, last = inside + 1, session
-            for field, place in places.items():
-                cell = record[place]
-                held[field].append(_number(cell, field, text.places.at, line) if field in _NUMBERS else cell)
-        yield ClickLog.from_rows(**held, where=name)
+                for field, place in places.items():
+                    cell = record[place]
+                    page[field].append(_number(cell, field, text.places.at, line) if field in _NUMBERS else cell)
+            seen.add(session)
+            yield page
 
 
+def _logs_of(pages: Iterator[dict[str, list[Any]]], sessions: int, where: str) -> Iterator[ClickLog]:
+    """Logs of so many sessions, each of which is given by its columns."""
+    for columns in pages:
+        for page in islice(pages, sessions - 1):
+            for field, values in page.items():
+                columns[field] += values
+        yield ClickLog.from_rows(**columns, where=where)
+
+
+@validated
 def iter_ubi(
     queries: str | os.PathLike[str],
     events: str | os.PathLike[str],
@@ -69,7 +80,7 @@ def iter_ubi(
     depth: int | None = None,
     strange: Literal["warn", "error"] = "warn",
     repeated: Literal["error", "first"] = "error",
-    sessions: int = 100_000,
+    sessions: PositiveInt = 100_000,
 ) -> Iterator[ClickLog]:
     """Read OpenSearch User Behavior Insights in blocks of sessions.
 
@@ -114,63 +125,58 @@ def iter_ubi(
         If clicks are on documents that were not shown, or belong to no query.
     """
     clicked = _read_clicks(events, frozenset(clicks))
-    page: dict[str, list[Any]] = {}
-    seen: set[str] = set()
-    inside, lost, total = 0, 0, sum(len(one) for one in clicked.values())
-    experiment: tuple[str, ...] | None = None
-    for number, line in _documents(queries):
-        where = f"{os.fspath(queries)}, line {number:,}"
-        session, hits = line.get("query_id"), line.get("query_response_hit_ids")
-        if not isinstance(session, str) or not session:
-            raise FileFormatError(f"{where}: query_id must be a non-empty string, got {session!r:.40}")
-        if hits is not None and not isinstance(hits, list):
-            raise FileFormatError(f"{where}: query_response_hit_ids must be a list, got {type(hits).__name__}")
-        if session in seen:
-            if repeated == "error":
-                raise FileFormatError(f"{where}: query_id {session!r:.40} occurs twice: keep one line of each")
-            continue
-        seen.add(session)
-        hits = [str(one) for one in (hits or ())][:depth]
-        if not hits:
-            clicked.pop(session, None)
-            continue
-        if qid not in line:
-            raise FileFormatError(f"{where}: there is no {qid!r}, which identifies the query")
-        attributes = line.get("query_attributes") or {}
-        found = _experiment(attributes, version, hits, where)
+
+    def pages() -> Iterator[dict[str, list[Any]]]:
+        seen: set[str] = set()
+        lost, total = 0, sum(map(len, clicked.values()))
+        experiment: tuple[str, ...] | None = None
+        for number, line in _documents(queries):
+            where = f"{os.fspath(queries)}, line {number:,}"
+            session, hits = line.get("query_id"), line.get("query_response_hit_ids")
+            if not isinstance(session, str) or not session:
+                raise FileFormatError(f"{where}: query_id must be a non-empty string, got {session!r:.40}")
+            if hits is not None and not isinstance(hits, list):
+                raise FileFormatError(f"{where}: query_response_hit_ids must be a list, got {type(hits).__name__}")
+            if session in seen:
+                if repeated == "error":
+                    raise FileFormatError(f"{where}: query_id {session!r:.40} occurs twice: keep one line of each")
+                continue
+            seen.add(session)
+            hits = [str(one) for one in (hits or ())][:depth]
+            if not hits:
+                clicked.pop(session, None)
+                continue
+            if qid not in line:
+                raise FileFormatError(f"{where}: there is no {qid!r}, which identifies the query")
+            found = _experiment(line.get("query_attributes") or {}, version, hits, where)
+            experiment = tuple(found) if experiment is None else experiment
+            if experiment != tuple(found):
+                raise FileFormatError(
+                    f"{where}: query_attributes must have {experiment}, as earlier lines do, got {tuple(found)}"
+                )
+            marks = {_hit(one, hits) for one in clicked.pop(session, ())}
+            lost += len(marks - set(hits))
+            yield {
+                "session": [session] * len(hits),
+                "qid": [str(line[qid])] * len(hits),
+                "docid": hits,
+                "position": list(range(1, len(hits) + 1)),
+                "click": [one in marks for one in hits],
+                **found,
+            }
         if experiment is None:
-            experiment = tuple(found)
-            page = {field: [] for field in (*_NEEDED, *experiment)}
-        elif experiment != tuple(found):
-            raise FileFormatError(
-                f"{where}: query_attributes must have {experiment}, as earlier lines do, got {tuple(found)}"
+            raise FileFormatError(f"{os.fspath(queries)} has no query with query_response_hit_ids")
+        orphans = sum(map(len, clicked.values()))
+        if lost or orphans:
+            sentence = (
+                f"{os.fspath(events)}: of {total:,} clicks {lost:,} are on documents that their page did not show, and "
+                f"{orphans:,} belong to no query with hits; they are left out"
             )
-        marks = {_hit(one, hits) for one in clicked.pop(session, ())}
-        lost += len(marks - set(hits))
-        page["session"] += [session] * len(hits)
-        page["qid"] += [str(line[qid])] * len(hits)
-        page["docid"] += hits
-        page["position"] += range(1, len(hits) + 1)
-        page["click"] += [one in marks for one in hits]
-        for field, value in found.items():
-            page[field] += value if field == "logged_rank" else [value] * len(hits)
-        inside += 1
-        if inside == sessions:
-            yield ClickLog.from_rows(**page, where=os.fspath(queries))
-            page, inside = {field: [] for field in page}, 0
-    if experiment is None:
-        raise FileFormatError(f"{os.fspath(queries)} has no query with query_response_hit_ids")
-    if inside:
-        yield ClickLog.from_rows(**page, where=os.fspath(queries))
-    orphans = sum(len(one) for one in clicked.values())
-    if lost or orphans:
-        sentence = (
-            f"{os.fspath(events)}: of {total:,} clicks {lost:,} are on documents that their page did not show, and "
-            f"{orphans:,} belong to no query with hits; they are left out"
-        )
-        if strange == "error":
-            raise FileFormatError(sentence)
-        warn(sentence)
+            if strange == "error":
+                raise FileFormatError(sentence)
+            warn(sentence)
+
+    return _logs_of(pages(), sessions, os.fspath(queries))
 
 
 def _hit(mark: Any, hits: list[str]) -> Any:
@@ -178,16 +184,17 @@ def _hit(mark: Any, hits: list[str]) -> Any:
     return hits[mark - 1] if isinstance(mark, int) and 0 < mark <= len(hits) else mark
 
 
-def _experiment(attributes: Any, version: str | None, hits: list[str], where: str) -> dict[str, Any]:
+def _experiment(attributes: Any, version: str | None, hits: list[str], where: str) -> dict[str, list[Any]]:
     """The columns of a log that ``query_attributes`` describe."""
     if not isinstance(attributes, dict):
         raise FileFormatError(f"{where}: query_attributes must be an object, got {type(attributes).__name__}")
-    found: dict[str, Any] = {}
+    names = [name for name in ("swap", "swapped", "exploration", "pool") if name in attributes]
+    found: dict[str, list[Any]] = {}
     if version is not None:
         if version not in attributes:
             raise FileFormatError(f"{where}: query_attributes must have {version!r}, which names the logging ranker")
-        found["version"] = str(attributes[version])
-    found |= {name: attributes[name] for name in ("swap", "swapped", "exploration", "pool") if name in attributes}
+        found["version"] = [str(attributes[version])] * len(hits)
+    found |= {name: [attributes[name]] * len(hits) for name in names}
     if "logged_hit_ids" in attributes:
         rank = {str(one): place for place, one in enumerate(attributes["logged_hit_ids"], start=1)}
         found["logged_rank"] = [rank.get(one, 0) for one in hits]

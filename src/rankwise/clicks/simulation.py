@@ -12,11 +12,12 @@ A document of attractiveness a at position k of the page is clicked
 The first two meet the precondition of values and gains, E[click] = theta_k a. The others do not.
 """
 
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import NumberRange, PositiveInt, validated
 from rankwise.clicks.log import ClickLog
 from rankwise.clicks.rankings import discounts, ranks_of, scores_of
 from rankwise.errors import DataError, RankwiseError
@@ -71,19 +72,20 @@ def true_value(queries: Queries, ranker: Any, attractive: Floats, *, k: int) -> 
     return float(np.average(per_query, weights=queries.query_weight))
 
 
+@validated
 def simulate(
     queries: Queries,
     ranker: Any,
-    sessions: int,
+    sessions: PositiveInt,
     *,
     theta: ArrayLike | None = None,
-    shown: int = 10,
+    shown: PositiveInt = 10,
     model: Model = "position",
     attractive: Any = None,
     swaps: bool = False,
-    exploration: float = 0.0,
+    exploration: Annotated[float, NumberRange(0, 1, closed="both")] = 0.0,
     trust: float = 0.6,
-    repeats: int = 1,
+    repeats: PositiveInt = 1,
     random_state: int | np.random.Generator = 0,
 ) -> ClickLog:
     """Simulate a click log over judged queries.
@@ -129,14 +131,6 @@ def simulate(
     (500, 10)
     """
     queries = as_queries(queries, "simulate")
-    if model not in get_args(Model):
-        raise RankwiseError(f"simulate: model must be one of {', '.join(get_args(Model))}, got {model!r:.40}")
-    if sessions < 1 or shown < 1 or repeats < 1:
-        raise RankwiseError(
-            f"simulate: sessions, shown and repeats must be at least 1, got {sessions}, {shown} and {repeats}"
-        )
-    if not 0 <= exploration <= 1:
-        raise RankwiseError(f"simulate: exploration must be in [0, 1], got {exploration!r}")
     examined = 1 / np.arange(1, shown + 1) if theta is None else np.asarray(theta, dtype=np.float64)
     if examined.shape != (shown,) or ((examined < 0) | (examined > 1)).any():
         raise RankwiseError(

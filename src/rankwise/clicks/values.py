@@ -70,15 +70,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import Fraction, OpenFraction, PositiveInt, validated
 from rankwise.clicks.accounts import ClickAccount, Terms
 from rankwise.clicks.click_value import ClickValue
 from rankwise.clicks.log import ClickLog, blocks_of
 from rankwise.clicks.propensities import Propensities
 from rankwise.clicks.rankings import ranks_of, scores_of
 from rankwise.errors import DataError, RankwiseError, warn
-from rankwise.guarantees._bound import Precondition, refuse_unless_chance
+from rankwise.guarantees._bound import Precondition
 from rankwise.guarantees.holdout.betting import lower_end
 from rankwise.queries.fingerprints import is_among
+from rankwise.queries.queries import Queries
 from rankwise.rankers._record import record_of
 
 Floats = NDArray[np.float64]
@@ -87,14 +89,15 @@ Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
 
 
+@validated
 def value(
     log: "ClickLog | Iterable[ClickLog]",
     ranker: Any,
     propensities: Propensities,
     *,
-    tau: float | Sequence[float],
-    delta: float = 0.05,
-    k: int | None = None,
+    tau: Fraction | Sequence[Fraction],
+    delta: OpenFraction = 0.05,
+    k: PositiveInt | None = None,
 ) -> ClickValue:
     """The value of a ranking from clicks on another one, with a lower bound.
 
@@ -142,15 +145,16 @@ def value(
     return _run("value", log, ranker, None, propensities, tau, delta, k)
 
 
+@validated
 def gain(
     log: "ClickLog | Iterable[ClickLog]",
     ranker: Any,
     propensities: Propensities,
     *,
     over: Any = "logged",
-    tau: float | Sequence[float],
-    delta: float = 0.05,
-    k: int | None = None,
+    tau: Fraction | Sequence[Fraction],
+    delta: OpenFraction = 0.05,
+    k: PositiveInt | None = None,
 ) -> ClickValue:
     """How much more a ranking is worth than the logged one (or another), with a lower bound.
 
@@ -212,14 +216,11 @@ def _run(
         raise RankwiseError(
             f"{name}: propensities must be Propensities, such as given(theta), got {type(propensities).__name__}"
         )
-    refuse_unless_chance(name, delta=delta)
-    taus = _as_taus(name, tau)
+    taus = tuple(np.atleast_1d(np.asarray(tau, dtype=np.float64)).tolist())
     depth = len(propensities)
     k = depth if k is None else k
-    if not isinstance(k, (int, np.integer)) or not 1 <= k <= depth:
-        raise RankwiseError(
-            f"{name}: k must be an int between 1 and {depth}, the positions of the propensities, got {k!r}"
-        )
+    if k > depth:
+        raise RankwiseError(f"{name}: k must be at most {depth}, the positions of the propensities, got {k!r}")
     paid = propensities.delta_high + (propensities.delta_low if over is not None else 0.0)
     if paid >= delta:
         raise RankwiseError(
@@ -234,32 +235,29 @@ def _run(
     for block in blocks_of(log, name):
         if account is None:
             candidates = None if itself else block.candidates(name)
-            new = None if itself else ranks_of(candidates, scores_of(ranker, candidates, name))  # type: ignore[arg-type]
-            old = None
-            if over is not None and not logged:
-                old = ranks_of(candidates, scores_of(over, candidates, name))  # type: ignore[arg-type]
+            orders = ranker, None if logged else over
+            new, old = (_ranks(name, one, candidates) for one in orders)
             account = ClickAccount(name, propensities, taus, int(k), candidates, new, old, logged)
         _check_sessions(name, block, ranker, over, propensities)
         account.add(block)
     if account is None or not account.n:
         raise DataError(f"{name} requires at least one session, got none")
-    account.finish()
     alpha = (delta - paid) / len(taus)
-    bounds = [_bound(account.terms(one), alpha) for one in range(len(taus))]
+    terms = [account.terms(one) for one in range(len(taus))]
+    bounds = [_bound(one, alpha) for one in terms]
     best = int(np.argmax(bounds))
     notes = account.warnings(taus[best])
     for note in notes:
         warn(note)
-    terms = account.terms(best)
-    estimates = account.estimates(best)
+    estimate, self_normalized, doubly_robust = account.estimates(best)
     return ClickValue(
         kind=name,
         of=f"{name}: DCG@{k} of attractiveness per session"
         + (", times the examination of position 1" if propensities.relative else ""),
         lower=bounds[best],
-        estimate=estimates[0],
-        self_normalized=estimates[1],
-        doubly_robust=estimates[2],
+        estimate=estimate,
+        self_normalized=self_normalized,
+        doubly_robust=doubly_robust,
         n=account.n,
         clicks=account.clicks,
         delta=delta,
@@ -268,10 +266,17 @@ def _run(
         tau=taus[best],
         taus=taus,
         k=int(k),
-        span=(-terms.loss, terms.gain),
+        span=(-terms[best].loss, terms[best].gain),
         preconditions=_preconditions(name, ranker, propensities, account, len(taus)),
         warnings=tuple(notes),
     )
+
+
+def _ranks(name: str, ranker: Any, candidates: Queries | None) -> NDArray[np.int64] | None:
+    """The ranks of the candidates; None for the logged ranking, and where there is no ranking."""
+    if ranker is None or candidates is None:
+        return None
+    return ranks_of(candidates, scores_of(ranker, candidates, name))
 
 
 def _bound(terms: Terms, alpha: float) -> float:
@@ -287,25 +292,16 @@ def _bound(terms: Terms, alpha: float) -> float:
     return lower_end(np.clip(scaled, 0.0, 1.0), alpha) * width - terms.loss
 
 
-def _as_taus(name: str, tau: Any) -> tuple[float, ...]:
-    try:
-        found = tuple(np.atleast_1d(np.asarray(tau, dtype=np.float64)).tolist())
-    except (TypeError, ValueError):
-        found = ()
-    if not found or not all(0 < one <= 1 for one in found):
-        raise RankwiseError(f"{name}: tau must be a float in (0, 1] or a sequence of such floats, got {tau!r:.60}")
-    return found
-
-
 def _check_sessions(name: str, block: ClickLog, ranker: Any, over: Any, propensities: Propensities) -> None:
     """Raise an error for sessions that something in the bound was learned from."""
-    learned = [("ranker", record_of(ranker).click_sessions), ("propensities", propensities.sessions)]
-    learned.append(("ranker of over=", record_of(over).click_sessions))
-    own = None
-    for what, sessions in learned:
-        if sessions is None or not len(sessions):
-            continue
-        own = block.hashes() if own is None else own
+    learned = {
+        "ranker": record_of(ranker).click_sessions,
+        "propensities": propensities.sessions,
+        "ranker of over=": record_of(over).click_sessions,
+    }
+    known = {what: sessions for what, sessions in learned.items() if sessions is not None and len(sessions)}
+    own = block.hashes() if known else np.empty(0, np.uint64)
+    for what, sessions in known.items():
         shared = int(is_among(own, sessions).sum())
         if shared:
             raise RankwiseError(
@@ -319,38 +315,31 @@ def _preconditions(
 ) -> tuple[Precondition, ...]:
     """What has to be true, each with whether it is known to be."""
     known = True if record_of(ranker).click_sessions is not None else None
-    beta = "clicks that trust adds are as given (beta)" if propensities.beta is not None else "there is no trust bias"
     if propensities.how == "given":
-        ends = Precondition(
-            "the given propensities are right" if propensities.exact else "propensities are between the given ends"
-        )
+        exact = propensities.exact
+        ends = "the given propensities are right" if exact else "propensities are between the given ends"
     elif propensities.asymptotic:
-        ends = Precondition(
-            "there were enough queries for the bootstrap ends of the propensities (asymptotic in queries)"
-        )
+        ends = "there were enough queries for the bootstrap ends of the propensities (asymptotic in queries)"
     else:
-        ends = Precondition("one coin, fair or not, decided on the swaps, independently of queries and readers")
-    found = [
-        Precondition("position-based model: a click needs examination, which depends on the position alone"),
-        Precondition(beta),
-        Precondition("sessions are independent draws, and queries were not chosen by the ranking's clicks"),
-        Precondition("the ranking was not learned from these sessions", known),
-        ends,
-        Precondition(
-            "tau was chosen before these clicks were seen" if several == 1 else f"delta is paid for {several} tau",
-            None if several == 1 else True,
-        ),
+        ends = "one coin, fair or not, decided on the swaps, independently of queries and readers"
+    chosen = "tau was chosen before these clicks were seen"
+    shuffled = (
+        "pages were shuffled with the probability and from the number of candidates that the log says, the logging "
+        "ranker's page among them"
+    )
+    trusted = propensities.beta is not None
+    # (condition, whether it is met, whether it is one)
+    conditions: list[tuple[str, bool | None, bool]] = [
+        ("position-based model: a click needs examination, which depends on the position alone", None, True),
+        ("clicks that trust adds are as given (beta)" if trusted else "there is no trust bias", None, True),
+        ("sessions are independent draws, and queries were not chosen by the ranking's clicks", None, True),
+        ("the ranking was not learned from these sessions", known, True),
+        (ends, None, True),
+        (chosen, None, several == 1),
+        (f"delta is paid for {several} tau", True, several > 1),
+        ("propensities are from other sessions", True, propensities.how != "given"),
+        ("lower ends of propensities are above 0", account.lower_ends_positive, name == "gain"),
+        (shuffled, None, account.explores),
+        ("this is the one look at a log whose end was fixed beforehand", None, True),
     ]
-    if propensities.how != "given":
-        found.append(Precondition("propensities are from other sessions", True))
-    if name == "gain":
-        found.append(Precondition("lower ends of propensities are above 0", bool(account.lower_ends_positive)))
-    if account.explores:
-        found.append(
-            Precondition(
-                "pages were shuffled with the probability and from the number of candidates that the log says, the "
-                "logging ranker's page among them"
-            )
-        )
-    found.append(Precondition("this is the one look at a log whose end was fixed beforehand"))
-    return tuple(found)
+    return tuple(Precondition(sentence, met) for sentence, met, holds in conditions if holds)

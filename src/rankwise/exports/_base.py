@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rankwise._files import path_of, refusing, writing
+from rankwise._parameters import check_parameters
 from rankwise._registry import discover
 from rankwise._tables import notebook_html, paragraph
 from rankwise.errors import RankwiseError
@@ -21,7 +22,6 @@ from rankwise.exports.formula import StepSum, TreeSum, WeightedSum
 from rankwise.exports.parity import Parity
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
-from rankwise.rankers.fusion.normalizers import RULES, Fusion
 
 Content = str | bytes
 
@@ -103,6 +103,9 @@ class Target(ABC):
     takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum, TreeSum)
     holds_columns: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
     @abstractmethod
     def write(self, formula: Any, called: str) -> Written:
         """Write the files for a formula.
@@ -138,15 +141,6 @@ class Target(ABC):
         ndarray of shape (n_documents,)
             The scores.
         """
-
-    def _refuse_unless_known(self, rule: Fusion, engine: str) -> None:
-        """Raise an error for a normalizer or a mean that the engine does not have."""
-        if rule.normalizer not in RULES[engine]:
-            raise RankwiseError(
-                f"{self.title} has no normalizer {rule.normalizer!r}: fit with {' or '.join(map(repr, RULES[engine]))}"
-            )
-        if rule.combination != "arithmetic_mean" and engine != "opensearch":
-            raise RankwiseError(f"{self.title} has no {rule.combination}: fit with combination='arithmetic_mean'")
 
 
 @dataclass(frozen=True)

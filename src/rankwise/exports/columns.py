@@ -5,8 +5,9 @@ is filled, bent and scaled. Each target writes the same few steps in its own wor
 relative to the query, places among the training values, transformers of the user) is named by :func:`not_held`.
 """
 
+import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -182,6 +183,24 @@ def _apply_chain(column: NDArray[np.object_], steps: Sequence[ColumnStep]) -> Ve
     return v
 
 
+def step_patterns(templates: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
+    """What reads the steps that were written by templates with ``{v}`` and ``{value}``, as groups of these names."""
+    found = {}
+    for kind, template in templates.items():
+        text = re.escape(template).replace(r"\{v\}", r"(?P<v>\S+)", 1).replace(r"\{v\}", "(?P=v)")
+        found[kind] = re.compile(text.replace(r"\{value\}", r"(?P<value>[-+.\w]+)"))
+    return found
+
+
+def read_step(patterns: Mapping[str, re.Pattern[str]], text: str) -> tuple[str, ColumnStep] | None:
+    """What a written step is applied to, "" where it is not named, and the step; None for another text."""
+    for kind, pattern in patterns.items():
+        if found := pattern.fullmatch(text):
+            parts = found.groupdict()
+            return parts.get("v", ""), ColumnStep(kind, float(parts.get("value", 0.0)))  # type: ignore[arg-type]
+    return None
+
+
 _COMPUTED: dict[str, Callable[[Vector, float], Vector]] = {
     "fill": lambda v, value: np.where(np.isfinite(v), v, value),
     "missing": lambda v, value: np.where(np.isfinite(v), 0.0, 1.0),
@@ -228,7 +247,6 @@ def _can_be_held(one: Treatment) -> bool:
 def _numeric(one: Treatment) -> list[tuple[ColumnStep, ...]]:
     """The chains of a number: its value, as often as the builder repeats it, and the indicator of gaps."""
     steps = [ColumnStep("before", one.reading["latest"])] if one.kind == "date" else []
-    made = []
     fill = one.steps.get("fill")
     if fill is not None:
         steps.append(ColumnStep("fill", float(fill.statistics_[0])))
@@ -236,7 +254,7 @@ def _numeric(one: Treatment) -> list[tuple[ColumnStep, ...]]:
         steps.append(ColumnStep("log"))
     if "scale" in one.steps:
         steps += _scaler_steps(one.steps["scale"])
-    made += [tuple(steps)] * max(1, len(one.within))
+    made = [tuple(steps)] * max(1, len(one.within))
     if fill is not None and fill.indicator_ is not None and len(fill.indicator_.features_):
         made.append((ColumnStep("missing"),))
     return made
@@ -265,18 +283,18 @@ def _encoder_steps(encoder: Any) -> list[ColumnStep]:
     return made
 
 
+_NOTES = {
+    "date": "is a date: give its days since 1970-01-01 as a number",
+    "boolean": "is a number: 1 for true and yes, 0 for false and no",
+    "amount": "is an amount: give its number without the unit",
+    "category": "is a text: levels are compared letter by letter, and upper case counts",
+}
+
+
 def _notes(one: Treatment) -> list[str]:
     """How a column has to be given."""
-    name = one.columns[0]
-    if one.kind == "date":
-        return [f"column {name!r} is a date: give its days since 1970-01-01 as a number"]
-    if one.kind == "boolean":
-        return [f"column {name!r} is a number: 1 for true and yes, 0 for false and no"]
-    if one.kind == "amount":
-        unit = (
-            f", and the unit in lower case as a column of its own, {name + '_unit'!r}" if "encode" in one.steps else ""
-        )
-        return [f"column {name!r} is an amount: give its number without the unit{unit}"]
-    if one.kind == "category":
-        return [f"column {name!r} is a text: levels are compared letter by letter, and upper case counts"]
-    return []
+    if one.kind not in _NOTES:
+        return []
+    note, own = f"column {one.columns[0]!r} {_NOTES[one.kind]}", f"{one.columns[0]}_unit"
+    with_unit = one.kind == "amount" and "encode" in one.steps
+    return [f"{note}, and the unit in lower case as a column of its own, {own!r}" if with_unit else note]

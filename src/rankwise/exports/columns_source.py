@@ -6,12 +6,12 @@ Both write one statement per step. The statements of C are read back and run, wi
 import ast
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features
+from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features, read_step, step_patterns
 from rankwise.measures._base import Vector
 
 # ------------------------------------------------------------------------------------------------------------- Python
@@ -63,16 +63,16 @@ def python_columns(columns: ColumnFeatures) -> str:
 # ------------------------------------------------------------------------------------------------------------------ C
 
 _C = {
-    "fill": "u = u - u == 0.0 ? u : {};",
+    "fill": "u = u - u == 0.0 ? u : {value};",
     "missing": "u = u - u == 0.0 ? 0.0 : 1.0;",
-    "before": "u = {} - u;",
+    "before": "u = {value} - u;",
     "log": "u = u < 0.0 ? -log(1.0 - u) : log(1.0 + u);",
-    "subtract": "u = u - {};",
-    "divide": "u = u / {};",
-    "multiply": "u = u * {};",
-    "add": "u = u + {};",
+    "subtract": "u = u - {value};",
+    "divide": "u = u / {value};",
+    "multiply": "u = u * {value};",
+    "add": "u = u + {value};",
 }
-_PATTERNS = {kind: re.compile(re.escape(text).replace(re.escape("{}"), r"(\S+)")) for kind, text in _C.items()}
+_PATTERNS = step_patterns(_C)
 _READ = re.compile(r"u = number\[(\d+)\];")
 _OTHER = re.compile(r"u = (\S+); /\* text (\d+) \*/")
 _LEVEL = re.compile(r'if \(text\[\d+\] && !strcmp\(text\[\d+\], ("(?:[^"\\]|\\.)*")\)\) u = (\S+);')
@@ -106,9 +106,10 @@ def c_columns(columns: ColumnFeatures, called: str, c_text: Callable[[str], str]
         if not columns.is_text[place]:
             lines.append(f"u = number[{place}];")
         for step in steps:
-            lines += (
-                _c_levels(place, step, c_text) if step.kind == "level" else [_C[step.kind].format(repr(step.value))]
-            )
+            if step.kind == "level":
+                lines += _c_levels(place, step, c_text)
+            else:
+                lines.append(_C[step.kind].format(value=step.value))
         lines.append(f"x[{feature}] = u;")
     body = "".join(f"    {line}\n" for line in [*lines, f"return {called}_of_features(x);"])
     return f"\ndouble {called}(const double *number, const char *const *text)\n{{\n{body}}}\n"
@@ -118,12 +119,8 @@ def _c_levels(place: int, step: ColumnStep, c_text: Callable[[str], str]) -> lis
     """One comparison per level."""
     lines = [f"u = {step.value!r}; /* text {place} */"]
     for level, value in step.levels:
-        same = (
-            f"text[{place}] && !strcmp(text[{place}], {c_text(level)})"
-            if level
-            else f"!text[{place}] || !*text[{place}]"
-        )
-        lines.append(f"if ({same}) u = {value!r};")
+        same = f"text[{place}] && !strcmp(text[{place}], {c_text(level)})"
+        lines.append(f"if ({same if level else f'!text[{place}] || !*text[{place}]'}) u = {value!r};")
     return lines
 
 
@@ -143,22 +140,18 @@ def c_features(text: str, rows: NDArray[np.object_]) -> Vector:
         The features.
     """
     chains: list[Chain] = []
-    place, steps = 0, list[tuple[Any, float]]()
-    levels: list[tuple[str, float]] = []
+    place, steps, levels = 0, list[ColumnStep](), list[tuple[str, float]]()
     for line in map(str.strip, text.split("const char *const *text)\n")[1].splitlines()):
         if found := _READ.fullmatch(line):
             place, steps = int(found[1]), []
         elif found := _OTHER.fullmatch(line):
-            levels = []
-            place, steps = int(found[2]), [("level", float(found[1]))]
+            place, steps, levels = int(found[2]), [ColumnStep("level", float(found[1]))], []
         elif found := _LEVEL.fullmatch(line):
             levels.append((ast.literal_eval(f"b{found[1]}").decode(), float(found[2])))
         elif found := _EMPTY.fullmatch(line):
             levels.append(("", float(found[1])))
         elif _SET.fullmatch(line):
-            chains.append((place, tuple(ColumnStep(kind, value, tuple(levels)) for kind, value in steps)))
-        else:
-            for kind, pattern in _PATTERNS.items():
-                if found := pattern.fullmatch(line):
-                    steps.append((kind, float(found[1]) if found.groups() else 0.0))
+            chains.append((place, tuple(replace(one, levels=tuple(levels)) for one in steps)))
+        elif step := read_step(_PATTERNS, line):
+            steps.append(step[1])
     return compute_features(tuple(chains), rows)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise.errors import RankwiseError
-from rankwise.exports.map_sums import CTables, ExactGraph, MapSum, c_table
+from rankwise.exports.map_sums import CTables, Graph, MapSum, c_tables, number_after
 from rankwise.exports.raw_thresholds import last_not_above
 from rankwise.measures._base import Vector
 
@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 def scale_pieces(pieces: list[Piece], center: float, scale: float, rising: Rising | None) -> list[Piece]:
     """Pieces on raw features of pieces on z = (x - center) / scale.
 
-    ``rising`` computes z as the ranker does, so that ends of pieces are exact for every float64; None is for curves
+    ``rising`` computes z as the ranker does, which makes ends of pieces exact for every float64; None is for curves
     without a jump, whose ends need not be.
     """
     found = []
@@ -73,14 +73,14 @@ class CurveSum(MapSum):
 
     # ------------------------------------------------------------------------------------------- ONNX
 
-    def onnx(self, graph: ExactGraph) -> str:
+    def onnx(self, graph: Graph) -> None:
         """All polynomials by Gather and Horner's rule, of which Where keeps one per feature."""
         flat = list(self._flat())
         owner = np.array([feature for feature, _ in flat])
         values = graph.node("Gather", "X", graph.constant(owner, "INT64"), axis=1)
         exact = graph.node("Cast", values, to=graph.double)
         if self.period is None:
-            # documents are float32: ends are rounded as they are, so that a document at an end stays in its piece
+            # documents are float32: ends are rounded as they are, so a document at an end stays in its piece
             given, left, kind = values, self._single_ends(), "FLOAT"
         else:
             start, length = (graph.constant(column) for column in np.array(self.period)[owner].T)
@@ -98,7 +98,7 @@ class CurveSum(MapSum):
         value = graph.node("Add", value, graph.constant(columns[0]))
         for column in columns[1:]:
             value = graph.node("Add", graph.node("Mul", value, away), graph.constant(column))
-        return graph.add(graph.node("Where", inside, value, graph.constant([0.0])))
+        graph.finish(graph.add(graph.node("Where", inside, value, graph.constant([0.0]))), self.constant)
 
     @staticmethod
     def _end(piece: Piece) -> float:
@@ -122,7 +122,7 @@ class CurveSum(MapSum):
     # ------------------------------------------------------------------------------------------- source text
 
     def python(self, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the module in Python."""
+        """(tables, what adds to ``s``) of the module in Python."""
         rows = ""
         for feature in self._features():
             # from right to left; the last that is tried has no left end
@@ -132,7 +132,6 @@ class CurveSum(MapSum):
             rows += f"    ({feature}, {around}(\n" + "".join(f"        {one!r},\n" for one in own[::-1]) + "    )),\n"
         wrapped = ["    v = start + (v - start) % length"] if self.period is not None else []
         body = [
-            f"s = {self.constant!r}",
             f"for f, {'start, length, ' if self.period is not None else ''}pieces in _CURVES:",
             "    v = x[f]",
             f"    v = {value}",
@@ -144,30 +143,26 @@ class CurveSum(MapSum):
             "    for c in polynomial:",
             "        t = t * (v - origin) + c",
             "    s += t",
-            "return s",
         ]
         return f"_CURVES = (  # feature, pieces from right to left: left end, origin, polynomial\n{rows})\n", body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the function in C."""
+        """(tables, what adds to ``s``) of the function in C."""
         flat, features = list(self._flat()), self._features()
         first = np.append(0, np.cumsum([len(self.pieces[feature]) for feature in features]))
         ends = [self._end(piece) if np.isfinite(piece.left) else 0.0 for _, piece in flat]
-        coef = self._coefficients()
-        tables = c_table(called, "curve", np.array(features), "int") + c_table(called, "first", first, "int")
-        tables += c_table(called, "left", np.array(ends)) + c_table(called, "coef", coef)
-        tables += c_table(called, "origin", np.array([piece.origin for _, piece in flat]))
+        coef, origin = self._coefficients(), [piece.origin for _, piece in flat]
+        tables = c_tables(called, curve=features, first=first, left=ends, coef=coef, origin=origin)
         wrapped = []
         if self.period is not None:
             start, length = np.array(self.period)[features].T
-            tables += c_table(called, "start", start) + c_table(called, "length", length)
+            tables += c_tables(called, start=start, length=length)
             wrapped = [
                 f"    v = fmod(v - {called}_start[f], {called}_length[f]);",
                 f"    if (v < 0.0) v += {called}_length[f];",
                 f"    v += {called}_start[f];",
             ]
         body = [
-            f"double s = {self.constant!r};",
             "int f, i, j;",
             f"for (f = 0; f < {len(features)}; f++) {{",
             f"    double v = x[{called}_curve[f]], t = 0.0;",
@@ -179,19 +174,17 @@ class CurveSum(MapSum):
             f"        t = t * (v - {called}_origin[i]) + {called}_coef[i * {coef.shape[1]} + j];",
             "    s += t;",
             "}",
-            "return s;",
         ]
         return tables, body
 
     @classmethod
-    def c_scores(cls, tables: CTables, X: Vector) -> Vector:
+    def c_scores(cls, tables: CTables, text: str, X: Vector) -> Vector:
         """The scores of the function in C."""
-        features, first = tables.whole("curve"), tables.whole("first")
-        left, origin = tables["left"], tables["origin"]
+        features, first, left, origin = (tables[name] for name in ("curve", "first", "left", "origin"))
         coef, total = tables["coef"].reshape(len(left), -1), np.zeros(len(X))
         for place, feature in enumerate(features):
             v = X[:, feature]
-            if tables.has("length"):
+            if "length" in tables:
                 start, length = tables["start"][place], tables["length"][place]
                 v = np.fmod(v - start, length)
                 v = np.where(v < 0.0, v + length, v) + start
@@ -202,7 +195,7 @@ class CurveSum(MapSum):
             for column in coef[piece].T:
                 t = t * (v - origin[piece]) + column
             total += t
-        return total
+        return total + number_after("double s = ", text)
 
 
 # ------------------------------------------------------------------------------------------- curves of transformers

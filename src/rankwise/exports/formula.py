@@ -1,7 +1,7 @@
 """What a fitted ranker computes, without how it was trained.
 
-That is a weighted sum, a sum of steps or trees, or a network over named features, or a weighted mean of scores that are
-normalized within a query. Linear weights on a map are in :mod:`rankwise.exports.map_sums`.
+That is a weighted sum or a sum of steps or trees over named features, or a weighted mean of scores that are normalized
+within a query. Linear weights on a map are in :mod:`rankwise.exports.map_sums`.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from rankwise._kernels.parallel import one_blas_thread
 from rankwise._kernels.trees import ZERO
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
-from rankwise.exports.raw_thresholds import center_and_scale, raw_thresholds
+from rankwise.exports.raw_thresholds import center_and_scale, find_varying, raw_thresholds
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.scaling import Scaler
@@ -21,7 +21,6 @@ from rankwise.rankers.boosting.steps import StepScorer
 from rankwise.rankers.boosting.tree_checks import MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.normalizers import Fusion
-from rankwise.rankers.neural.network import Network
 
 # The thresholds that separate what counts as 0 in trees from what is below, and from what is above.
 _AROUND_ZERO = np.array([np.nextafter(-ZERO, -np.inf), ZERO])
@@ -72,7 +71,7 @@ class WeightedSum:
         constant = self.constant - float(weight @ self.center)
         return replace(self, weight=weight, constant=constant, center=None, scale=None)
 
-    def scaled_by(self, scaler: Scaler) -> "WeightedSum":
+    def scale_by(self, scaler: Scaler) -> "WeightedSum":
         """The sum over features that the scaler makes; a feature that did not vary counts nothing."""
         varies, center, scale = center_and_scale(scaler)
         return replace(self, weight=np.where(varies, self.weight, 0.0), center=center, scale=scale)
@@ -104,6 +103,19 @@ class StepSum:
     alpha: Vector
     constant: float = 0.0
     missing: checks.Missing = "error"
+
+    def scale_by(self, scaler: Scaler) -> "StepSum":
+        """The sum over features that the scaler makes.
+
+        A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t,
+        and it is found by bisection over all float64. A feature that did not vary is always z = 0: its steps are part
+        of the constant.
+        """
+        varies = find_varying(scaler)[self.feature]
+        constant = self.constant + float(self.alpha[~varies & (self.threshold < 0)].sum())
+        feature, threshold = self.feature[varies], self.threshold[varies]
+        cuts = raw_thresholds(scaler, feature, threshold)
+        return replace(self, feature=feature, threshold=cuts, alpha=self.alpha[varies], constant=constant)
 
     def trees(self) -> list[tuple[int, Vector, Vector]]:
         """Join the steps of each feature."""
@@ -143,28 +155,27 @@ class TreeSum:
     missing: checks.Missing = "error"
 
     @classmethod
-    def of(
-        cls,
-        trees: TreeEnsemble,
-        names: tuple[str, ...],
-        missing: checks.Missing = "error",
-        scaler: Scaler | None = None,
-    ) -> "TreeSum":
-        """The formula of an ensemble that sees raw features, or the features that a scaler makes."""
+    def of(cls, trees: TreeEnsemble, names: tuple[str, ...], missing: checks.Missing = "error") -> "TreeSum":
+        """The formula of an ensemble."""
         linear = None if trees.coef is None else WeightedSum(names, trees.coef, missing=missing)
         # what counts as 0 in the ensemble is one side of a threshold: engines then need no rule for tiny values
         threshold = np.where(
             np.abs(trees.threshold) > ZERO, trees.threshold, _AROUND_ZERO[(trees.threshold >= 0).astype(int)]
         )
-        if scaler is not None:
-            if (trees.missing == MISSING_ZERO).any() or trees.categorical.any():
-                raise RankwiseError(
-                    "trees that treat 0 as missing, or a feature as categories, cannot be moved to raw features: learn "
-                    "from raw features, or pass scaling='none' if the engine gets scaled ones"
-                )
-            threshold = raw_thresholds(scaler, trees.feature, threshold)
-            linear = None if linear is None else linear.scaled_by(scaler)
         return cls(names, replace(trees, threshold=threshold), trees.offset, linear, missing)
+
+    def scale_by(self, scaler: Scaler) -> "TreeSum":
+        """The sum over features that the scaler makes."""
+        trees = self.trees
+        if (trees.missing == MISSING_ZERO).any() or trees.categorical.any():
+            raise RankwiseError(
+                "trees that treat 0 as missing, or a feature as categories, cannot be moved to raw features: learn "
+                "from raw features, or pass scaling='none' if the engine gets scaled ones"
+            )
+        linear = None if self.linear is None else self.linear.scale_by(scaler)
+        return replace(
+            self, trees=replace(trees, threshold=raw_thresholds(scaler, trees.feature, trees.threshold)), linear=linear
+        )
 
     @property
     def used(self) -> list[int]:
@@ -183,40 +194,6 @@ class TreeSum:
             return [], self.constant
         own = self.linear.raw()
         return [(place, float(own.weight[place])) for place in own.used], self.constant + own.constant
-
-
-@dataclass(frozen=True)
-class NetworkSum:
-    """s(x) = constant + the score of a network, on raw features.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The names of the features.
-    network : Network
-        The network, with a standardization of raw features.
-    constant : float
-        The constant.
-    missing : {"error", "zero", "min"}
-        How the ranker treats missing values.
-    """
-
-    names: tuple[str, ...]
-    network: Network
-    constant: float = 0.0
-    missing: checks.Missing = "error"
-
-    @classmethod
-    def of(
-        cls, network: Network, names: tuple[str, ...], missing: checks.Missing = "error", scaler: Scaler | None = None
-    ) -> "NetworkSum":
-        """The formula of a network that sees raw features, or the features that a scaler makes."""
-        if scaler is not None:
-            # a feature that did not vary has no weight in the network
-            _, center, scale = center_and_scale(scaler)
-            # ((x - c) / s - C) / S = (x - (c + s C)) / (s S)
-            network = replace(network, center=center + scale * network.center, scale=scale * network.scale)
-        return cls(names, network, missing=missing)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """What linear weights on a map compute, and how every such formula is written: for ONNX, in Python and in C.
 
 A map has no file in an engine, so its formula is written with the weights folded in: :class:`FourierSum`,
-:class:`KernelSum`, :class:`ProductSum` and :class:`~.curves.CurveSum`. ONNX computes them in float64 from features of
-float32: weights on landmarks of a kernel are large and cancel.
+:class:`KernelSum`, :class:`ProductSum`, :class:`~.curves.CurveSum` and :class:`~.networks.NetworkSum`. ONNX computes
+them in float64 from features of float32, because weights on landmarks of a kernel are large and cancel; a network is
+float32 throughout.
 """
 
 import re
@@ -18,11 +19,12 @@ from rankwise.measures._base import Vector
 from rankwise.queries import checks
 
 _NUMBER = r"[-+.e0-9]+"
+CTables = dict[str, NDArray[Any]]
 # The call of the kernel in C: its name, gamma, coef0 and degree.
 _CALL = re.compile(rf"(exp|pow|tanh)\(-?({_NUMBER}) \* t(?: \+ ({_NUMBER}))?(?:, ({_NUMBER}))?\)")
 
 
-def rows_of(values: Sequence[float] | NDArray[Any]) -> str:
+def rows_of(values: Sequence[Any] | NDArray[Any]) -> str:
     """Values as the lines of a table."""
     listed = [value.item() if isinstance(value, np.generic) else value for value in values]
     return "".join(f"    {value!r},\n" for value in listed)
@@ -30,7 +32,7 @@ def rows_of(values: Sequence[float] | NDArray[Any]) -> str:
 
 @dataclass(frozen=True)
 class MapSum(ABC):
-    """A score that is no sum over single features.
+    """A score that is no sum over single features: linear weights on a map.
 
     Attributes
     ----------
@@ -52,25 +54,25 @@ class MapSum(ABC):
     mark: ClassVar[str]
 
     @abstractmethod
-    def onnx(self, graph: "ExactGraph") -> str:
-        """Add nodes; the name of the sums of every document, shape (n_documents, 1), without the constant."""
+    def onnx(self, graph: "Graph") -> None:
+        """Add nodes, of which the last one gives ``score``, shape (n_documents, 1)."""
 
     @abstractmethod
     def python(self, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the module in Python; ``value`` is what a feature ``v`` counts."""
+        """(tables, what adds to ``s``) of the module in Python; ``value`` is what a feature ``v`` counts."""
 
     @abstractmethod
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the function in C; ``value`` is what a feature ``v`` counts."""
+        """(tables, what adds to ``s``) of the function in C; ``value`` is what a feature ``v`` counts."""
 
     @classmethod
     @abstractmethod
-    def c_scores(cls, tables: "CTables", X: Vector) -> Vector:
-        """The scores of the function in C, from the tables of its text and without the constant."""
+    def c_scores(cls, tables: CTables, text: str, X: Vector) -> Vector:
+        """The scores of the function in C, from its text and the tables in it."""
 
 
-class ExactGraph:
-    """Nodes of ONNX that compute in float64.
+class Graph:
+    """Nodes and constants of ONNX.
 
     Parameters
     ----------
@@ -97,18 +99,22 @@ class ExactGraph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def node(self, kind: str, *given: str, **options: Any) -> str:
+    def node(self, kind: str, *given: str, result: str = "", **options: Any) -> str:
         """Add a node, and return the name of its result."""
-        name = f"{self._prefix}{kind.lower()}{len(self.nodes)}"
+        name = result or f"{self._prefix}{kind.lower()}{len(self.nodes)}"
         self.nodes.append(self._helper.make_node(kind, list(given), [name], **options))
         return name
 
-    def constant(self, values: Any, kind: str = "DOUBLE") -> str:
+    def constant(self, values: Any, kind: str = "DOUBLE", name: str = "") -> str:
         """Add a constant, and return its name."""
-        name, array = f"{self._prefix}constant{len(self.constants)}", np.asarray(values)
-        made = self._helper.make_tensor(name, getattr(self._proto, kind), array.shape, array.ravel().tolist())
-        self.constants.append(made)
+        name = name or f"{self._prefix}constant{len(self.constants)}"
+        self.constants.append(self.tensor(values, kind, name))
         return name
+
+    def tensor(self, values: Any, kind: str, name: str) -> Any:
+        """A tensor, which is not part of the graph yet."""
+        array = np.asarray(values)
+        return self._helper.make_tensor(name, getattr(self._proto, kind), array.shape, array.ravel().tolist())
 
     def features(self) -> str:
         """The features in float64."""
@@ -125,53 +131,36 @@ class ExactGraph:
     def finish(self, total: str, constant: float) -> None:
         """Add the constant, and round to the score."""
         last = self.node("Add", total, self.constant([constant]))
-        self.nodes.append(self._helper.make_node("Cast", [last], ["score"], to=self._proto.FLOAT))
+        self.node("Cast", last, result="score", to=self._proto.FLOAT)
 
 
-class CTables:
-    """The tables of a function in C, read back from its text.
-
-    Parameters
-    ----------
-    text : str
-        The text of the file.
-    called : str
-        The name of the function.
-
-    Attributes
-    ----------
-    text : str
-        The text.
-    """
-
-    def __init__(self, text: str, called: str) -> None:
-        self.text, self._called = text, called
-
-    def __getitem__(self, name: str) -> Vector:
-        body = self.text.split(f" {self._called}_{name}[] = {{")[1].split("}")[0]
-        return np.array([float(word.rstrip("UL")) for word in body.replace(",", " ").split()])
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a table."""
-        return f" {self._called}_{name}[]" in self.text
-
-    def number(self, before: str) -> float:
-        """The first number of the text after other words, up to a semicolon."""
-        return float(self.text.split(before)[1].split(";")[0])
-
-    def whole(self, name: str) -> Any:
-        """A table of whole numbers."""
-        return self[name].astype(np.int64)
+def read_c_tables(text: str, called: str) -> CTables:
+    """The tables of a function in C by name, read back from its text."""
+    found = re.findall(rf"static const ([a-z ]+) {called}_(\w+)\[\] = {{\n(.*?)}};", text, re.DOTALL)
+    return {
+        name: np.array([(float if kind == "double" else int)(word.strip(" UL")) for word in body.split(",\n")[:-1]])
+        for kind, name, body in found
+    }
 
 
-def c_table(called: str, name: str, values: Any, kind: str = "double") -> str:
-    """A table of C."""
-    return f"static const {kind} {called}_{name}[] = {{\n{rows_of(np.ravel(values))}}};\n"
+def number_after(words: str, text: str) -> float:
+    """The first number of a text after some words, up to a semicolon."""
+    return float(text.split(words)[1].split(";")[0])
 
 
-def python_table(name: str, values: NDArray[Any]) -> str:
-    """A table of Python."""
-    return f"{name} = (\n{rows_of(values)})\n"
+def c_tables(called: str, **columns: Any) -> str:
+    """Tables of C: whole numbers are int, others double; an empty table holds a 0, since C has no empty arrays."""
+    text = ""
+    for name, values in columns.items():
+        column = np.ravel(values)
+        kind = "int" if column.dtype.kind == "i" else "double"
+        text += f"static const {kind} {called}_{name}[] = {{\n{rows_of(column if len(column) else [0])}}};\n"
+    return text
+
+
+def python_table(name: str, values: Sequence[Any] | NDArray[Any], about: str = "") -> str:
+    """A table of Python, with a comment about its rows."""
+    return f"{name} = ({about and f'  # {about}'}\n{rows_of(values)})\n"
 
 
 def python_standardized(center: Vector, scale: Vector, value: str) -> tuple[str, str]:
@@ -226,36 +215,32 @@ class FourierSum(MapSum):
         turned = cosine * np.cos(phase) - sine * np.sin(phase)
         return cls(frequencies=raw, cosine=turned, sine=cosine * np.sin(phase) + sine * np.cos(phase), **rest)
 
-    def onnx(self, graph: ExactGraph) -> str:
+    def onnx(self, graph: Graph) -> None:
         """Cosines and sines of the angles X W', and then their products with the weights."""
         angle = graph.node("MatMul", graph.features(), graph.constant(self.frequencies.T))
         # cos t = sin(t + pi / 2): ONNX Runtime has long had Sin in double precision, and Cos only lately
         turned = graph.node("Add", angle, graph.constant(np.pi / 2))
         waves = graph.node("Concat", graph.node("Sin", turned), graph.node("Sin", angle), axis=1)
         weights = np.concatenate([self.cosine, self.sine])[:, None]
-        return graph.node("MatMul", waves, graph.constant(weights))
+        graph.finish(graph.node("MatMul", waves, graph.constant(weights)), self.constant)
 
     def python(self, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the module in Python."""
-        waves = zip(self.cosine.tolist(), self.sine.tolist(), self.frequencies.tolist(), strict=True)
-        rows = "".join(f"    ({a!r}, {b!r}, {tuple(w)!r}),\n" for a, b, w in waves)
+        """(tables, what adds to ``s``) of the module in Python."""
+        frequencies = map(tuple, self.frequencies.tolist())
+        waves = list(zip(self.cosine.tolist(), self.sine.tolist(), frequencies, strict=True))
         body = [
-            f"s = {self.constant!r}",
             "for a, b, frequencies in _WAVES:",
             "    t = 0.0",
             "    for w, v in zip(frequencies, x):",
             f"        t += w * ({value})",
             "    s += a * cos(t) + b * sin(t)",
-            "return s",
         ]
-        return f"_WAVES = (  # weight of the cosine, weight of the sine, frequencies\n{rows})\n", body
+        return python_table("_WAVES", waves, "weight of the cosine, weight of the sine, frequencies"), body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the function in C."""
-        tables = c_table(called, "frequency", self.frequencies)
-        tables += c_table(called, "cosine", self.cosine) + c_table(called, "sine", self.sine)
+        """(tables, what adds to ``s``) of the function in C."""
+        tables = c_tables(called, frequency=self.frequencies, cosine=self.cosine, sine=self.sine)
         body = [
-            f"double s = {self.constant!r};",
             f"const double *w = {called}_frequency;",
             "int i, j;",
             f"for (j = 0; j < {len(self.cosine)}; j++) {{",
@@ -266,12 +251,11 @@ class FourierSum(MapSum):
             "    }",
             f"    s += {called}_cosine[j] * cos(t) + {called}_sine[j] * sin(t);",
             "}",
-            "return s;",
         ]
         return tables, body
 
     @classmethod
-    def c_scores(cls, tables: CTables, X: Vector) -> Vector:
+    def c_scores(cls, tables: CTables, text: str, X: Vector) -> Vector:
         """The scores of the function in C."""
         cosine, sine = tables["cosine"], tables["sine"]
         frequencies = tables["frequency"].reshape(len(cosine), -1)
@@ -281,7 +265,7 @@ class FourierSum(MapSum):
             for place, one in enumerate(w):
                 angle += one * X[:, place]
             total += a * np.cos(angle) + b * np.sin(angle)
-        return total
+        return total + number_after("double s = ", text)
 
 
 # ------------------------------------------------------------------------------------------- kernels
@@ -324,7 +308,7 @@ class KernelSum(MapSum):
     functions = ("exp", "tanh")
     mark = "landmark"
 
-    def onnx(self, graph: ExactGraph) -> str:
+    def onnx(self, graph: Graph) -> None:
         """The matrix of the kernel between documents and landmarks, and then its product with the weights."""
         z = graph.standardize(self.center, self.scale)
         products = graph.node("MatMul", z, graph.constant(self.landmarks.T))
@@ -339,35 +323,30 @@ class KernelSum(MapSum):
             inside = graph.node("Add", inside, graph.constant([self.coef0]))
             power = graph.constant([float(self.degree)])
             kernel = graph.node("Pow", inside, power) if self.kernel == "poly" else graph.node("Tanh", inside)
-        return graph.node("MatMul", kernel, graph.constant(self.weight[:, None]))
+        graph.finish(graph.node("MatMul", kernel, graph.constant(self.weight[:, None])), self.constant)
 
     def python(self, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the module in Python."""
+        """(tables, what adds to ``s``) of the module in Python."""
         tables, standardize = python_standardized(self.center, self.scale, value)
-        rows = "".join(
-            f"    ({w!r}, {tuple(p)!r}),\n" for w, p in zip(self.weight.tolist(), self.landmarks.tolist(), strict=True)
-        )
+        rows = list(zip(self.weight.tolist(), map(tuple, self.landmarks.tolist()), strict=True))
         step, last = {
             "rbf": ("(v - p) * (v - p)", f"exp(-{self.gamma!r} * t)"),
             "poly": ("v * p", f"({self.gamma!r} * t + {self.coef0!r}) ** {self.degree}"),
             "sigmoid": ("v * p", f"tanh({self.gamma!r} * t + {self.coef0!r})"),
         }[self.kernel]
         body = [
-            f"s = {self.constant!r}",
             standardize,
             "for w, landmark in _LANDMARKS:",
             "    t = 0.0",
             "    for v, p in zip(z, landmark):",
             f"        t += {step}",
             f"    s += w * {last}",
-            "return s",
         ]
-        return f"{tables}_LANDMARKS = (  # weight, landmark\n{rows})\n", body
+        return tables + python_table("_LANDMARKS", rows, "weight, landmark"), body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the function in C."""
-        parts = {"center": self.center, "scale": self.scale, "landmark": self.landmarks, "weight": self.weight}
-        tables = "".join(c_table(called, name, values) for name, values in parts.items())
+        """(tables, what adds to ``s``) of the function in C."""
+        tables = c_tables(called, center=self.center, scale=self.scale, landmark=self.landmarks, weight=self.weight)
         step, last = {
             "rbf": ("(z[i] - *p) * (z[i] - *p)", f"exp(-{self.gamma!r} * t)"),
             "poly": ("z[i] * *p", f"pow({self.gamma!r} * t + {self.coef0!r}, {float(self.degree)!r})"),
@@ -375,7 +354,6 @@ class KernelSum(MapSum):
         }[self.kernel]
         width = len(self.names)
         body = [
-            f"double s = {self.constant!r};",
             f"double z[{width}];",
             f"const double *p = {called}_landmark;",
             "int i, j;",
@@ -385,15 +363,14 @@ class KernelSum(MapSum):
             f"    for (i = 0; i < {width}; i++, p++) t += {step};",
             f"    s += {called}_weight[j] * {last};",
             "}",
-            "return s;",
         ]
         return tables, body
 
     @classmethod
-    def c_scores(cls, tables: CTables, X: Vector) -> Vector:
+    def c_scores(cls, tables: CTables, text: str, X: Vector) -> Vector:
         """The scores of the function in C."""
         weight = tables["weight"]
-        called, *numbers = _CALL.findall(tables.text)[0]
+        called, *numbers = _CALL.findall(text)[0]
         gamma, coef0, degree = (float(number or 0) for number in numbers)
         landmarks = tables["landmark"].reshape(len(weight), -1)
         z, total = (X - tables["center"]) / tables["scale"], np.zeros(len(X))
@@ -403,7 +380,7 @@ class KernelSum(MapSum):
                 t += np.square(z[:, place] - p) if called == "exp" else z[:, place] * p
             inside = gamma * t + coef0
             total += one * {"exp": np.exp(-inside), "pow": inside ** int(degree), "tanh": np.tanh(inside)}[called]
-        return total
+        return total + number_after("double s = ", text)
 
 
 # ------------------------------------------------------------------------------------------- products of features
@@ -433,7 +410,7 @@ class ProductSum(MapSum):
     about = "a sum of products of features"
     mark = "place"
 
-    def onnx(self, graph: ExactGraph) -> str:
+    def onnx(self, graph: Graph) -> None:
         """The features of every product by Gather, their products, and then those with the weights."""
         z = graph.standardize(self.center, self.scale)
         pads = graph.constant([0, 0, 0, 1], "INT64")
@@ -442,35 +419,28 @@ class ProductSum(MapSum):
         total = factors[0]
         for factor in factors[1:]:
             total = graph.node("Mul", total, factor)
-        return graph.node("MatMul", total, graph.constant(self.weight[:, None]))
+        graph.finish(graph.node("MatMul", total, graph.constant(self.weight[:, None])), self.constant)
 
     def python(self, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the module in Python."""
+        """(tables, what adds to ``s``) of the module in Python."""
         width = len(self.names)
         tables, standardize = python_standardized(self.center, self.scale, value)
-        rows = "".join(
-            f"    ({w!r}, {tuple(place for place in places if place < width)!r}),\n"
-            for w, places in zip(self.weight.tolist(), self.places.tolist(), strict=True)
-        )
+        places = [tuple(place for place in row if place < width) for row in self.places.tolist()]
+        rows = list(zip(self.weight.tolist(), places, strict=True))
         body = [
-            f"s = {self.constant!r}",
             standardize,
             "for t, places in _PRODUCTS:",
             "    for place in places:",
             "        t *= z[place]",
             "    s += t",
-            "return s",
         ]
-        return f"{tables}_PRODUCTS = (  # weight, features\n{rows})\n", body
+        return tables + python_table("_PRODUCTS", rows, "weight, features"), body
 
     def c(self, called: str, value: str) -> tuple[str, list[str]]:
-        """(tables, body) of the function in C."""
+        """(tables, what adds to ``s``) of the function in C."""
         width, (count, degree) = len(self.names), self.places.shape
-        parts = {"center": self.center, "scale": self.scale, "weight": self.weight}
-        tables = "".join(c_table(called, name, values) for name, values in parts.items())
-        tables += c_table(called, "place", self.places, "int")
+        tables = c_tables(called, center=self.center, scale=self.scale, weight=self.weight, place=self.places)
         body = [
-            f"double s = {self.constant!r};",
             f"double z[{width + 1}];",
             f"const int *place = {called}_place;",
             "int i, j;",
@@ -481,15 +451,14 @@ class ProductSum(MapSum):
             f"    for (i = 0; i < {degree}; i++) t *= z[*place++];",
             "    s += t;",
             "}",
-            "return s;",
         ]
         return tables, body
 
     @classmethod
-    def c_scores(cls, tables: CTables, X: Vector) -> Vector:
+    def c_scores(cls, tables: CTables, text: str, X: Vector) -> Vector:
         """The scores of the function in C."""
         weight = tables["weight"]
-        places = tables.whole("place").reshape(len(weight), -1)
+        places = tables["place"].reshape(len(weight), -1)
         z = np.column_stack([(X - tables["center"]) / tables["scale"], np.ones(len(X))])
         total = np.zeros(len(X))
         for one, own in zip(weight, places, strict=True):
@@ -497,4 +466,4 @@ class ProductSum(MapSum):
             for place in own:
                 t *= z[:, place]
             total += t
-        return total
+        return total + number_after("double s = ", text)

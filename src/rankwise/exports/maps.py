@@ -2,11 +2,10 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwise._kernels import mercer
 from rankwise._kernels.parallel import one_blas_thread
@@ -18,6 +17,7 @@ from rankwise.exports.normal_scores import broken_lines
 from rankwise.exports.raw_thresholds import center_and_scale
 from rankwise.features.kernel_maps import FourierFeatures, KernelPCAMap
 from rankwise.measures._base import Vector
+from rankwise.queries import checks
 from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.mapped import MappedRanker
@@ -30,30 +30,49 @@ _NEVER = float(np.finfo(np.float64).max)  # the scale of a feature that counts n
 
 @dataclass(frozen=True)
 class Standardized:
-    """z = (x - center) / scale, made of steps that each rise with the feature.
+    """z = (x - center) / scale, made of steps that each rise with the feature; what weights on z are added to.
 
     Attributes
     ----------
+    names : tuple of str
+        The names of the features.
+    missing : {"error", "zero", "min"}
+        How the ranker treats missing values.
     center : ndarray
         What is subtracted from each feature.
     scale : ndarray
         What each feature is divided by; the largest number for a feature that is always 0.
+    constant : float
+        The constant of the sum.
     steps : tuple of callable
         What computes z of the values of one feature, given the number of the feature, as the ranker does.
     """
 
+    names: tuple[str, ...]
+    missing: checks.Missing
     center: Vector
     scale: Vector
-    steps: tuple[Callable[[Vector, int], Vector], ...] = field(default=())
+    constant: float = 0.0
+    steps: tuple[Callable[[Vector, int], Vector], ...] = ()
 
     @classmethod
-    def of(cls, width: int, scaler: Scaler | None) -> "Standardized":
+    def of(cls, names: tuple[str, ...], missing: checks.Missing, scaler: Scaler | None) -> "Standardized":
         """Raw features, or those of a scaler."""
-        nothing = cls(np.zeros(width), np.ones(width))
+        nothing = cls(names, missing, np.zeros(len(names)), np.ones(len(names)))
         if scaler is None:
             return nothing
         varies, center, scale = center_and_scale(scaler)
         return nothing.then(center, np.where(varies, scale, _NEVER))
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """What every formula on z begins with."""
+        return {"names": self.names, "missing": self.missing, "constant": self.constant}
+
+    @property
+    def scaled(self) -> dict[str, Any]:
+        """What every formula on z that standardizes by itself begins with."""
+        return {**self.base, "center": self.center, "scale": self.scale}
 
     def then(
         self, center: Vector, scale: Vector, step: Callable[[Vector, int], Vector] | None = None
@@ -66,7 +85,9 @@ class Standardized:
 
         with np.errstate(over="ignore"):
             together = np.minimum(self.scale * scale, _NEVER)
-        return Standardized(self.center + self.scale * center, together, (*self.steps, step or plain))
+        return replace(
+            self, center=self.center + self.scale * center, scale=together, steps=(*self.steps, step or plain)
+        )
 
     def rising(self, feature: int) -> Callable[[Vector], Vector] | None:
         """What computes z of one feature; None for raw features."""
@@ -103,10 +124,9 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
     RankwiseError
         If the ranker has no map, or one that cannot be written.
     """
-    before = Standardized.of(len(names), scaler)
-    rest: dict[str, Any] = {"names": names, "missing": ranker.missing}
+    before = Standardized.of(names, ranker.missing, scaler)
     if isinstance(ranker, KernelPerceptron):
-        return _of_perceptron(ranker, before, rest)
+        return _of_perceptron(ranker, before)
     if not isinstance(ranker, MappedRanker):
         raise RankwiseError(
             f"{ranker.name} cannot be exported: only weighted sums of features, and sums of steps or trees, can be"
@@ -117,18 +137,18 @@ def formula_of_map(ranker: Ranker, names: tuple[str, ...], scaler: Scaler | None
             f"{ranker.name} cannot be exported with {inside.name} on its map: files hold linear weights on a map"
         )
     weights = inside.coef_.astype(np.float64)
-    rest["constant"] = float(getattr(inside, "intercept_", 0.0))
+    before = replace(before, constant=float(getattr(inside, "intercept_", 0.0)))
     *scalers, last = _steps(ranker.transformer_)
     if type(last).__name__ in _SCALERS:
         scalers, last = [*scalers, last], None
     for step in scalers:
         before = _scale(before, step, ranker)
     if last is None:
-        return _linear(weights, before, rest)
+        return WeightedSum(**before.scaled, weight=weights)
     write = _MAPS.get(type(last).__name__)
     if write is None:
         raise _refusal(ranker, last)
-    return write(last, weights, before, rest)
+    return write(last, weights, before)
 
 
 def _steps(transformer: Any) -> list[Any]:
@@ -151,7 +171,7 @@ def _refusal(ranker: Ranker, step: Any) -> RankwiseError:
 
 def _scale(before: Standardized, step: Any, ranker: Ranker) -> Standardized:
     """Standardized by one more step of a pipeline."""
-    kind, width = type(step).__name__, len(before.center)
+    kind, width = type(step).__name__, len(before.names)
     if kind not in _SCALERS:
         raise _refusal(ranker, step)
     if getattr(step, "clip", False):
@@ -173,59 +193,42 @@ _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 # ------------------------------------------------------------------------------------------------- the maps
 
 
-def _of_perceptron(ranker: KernelPerceptron, before: Standardized, rest: dict[str, Any]) -> MapSum | WeightedSum:
+def _of_perceptron(ranker: KernelPerceptron, before: Standardized) -> MapSum | WeightedSum:
     """A perceptron on random features, or on stored documents."""
-    rest["constant"] = 0.0
     if hasattr(ranker, "map_"):
-        return _fourier(ranker.map_, ranker.state_.w, before, rest)
+        return _fourier(ranker.map_, ranker.state_.w, before)
     stored = ranker.state_.stored
-    return _kernels(ranker.state_.documents[:stored], ranker.state_.c[:stored], ranker._shape().tolist(), before, rest)
+    return _kernels(ranker.state_.documents[:stored], ranker.state_.c[:stored], ranker._shape().tolist(), before)
 
 
-def _linear(weights: Vector, before: Standardized, rest: dict[str, Any]) -> WeightedSum:
-    return WeightedSum(**rest, weight=weights, center=before.center, scale=before.scale)
-
-
-def _fourier(map_: FourierFeatures, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
+def _fourier(map_: FourierFeatures, weights: Vector, before: Standardized) -> MapSum:
     half = len(map_.frequencies_)
     cosine, sine = np.split(weights / np.sqrt(half), 2)
-    return FourierSum.of(map_.frequencies_, cosine, sine, before.center, before.scale, **rest)
+    return FourierSum.of(map_.frequencies_, cosine, sine, **before.scaled)
 
 
-def _sampler(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
+def _sampler(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     # cos(t + b) = cos t cos b - sin t sin b
     weights = weights * np.sqrt(2.0 / map_.n_components)
     cosine, sine = weights * np.cos(map_.random_offset_), -weights * np.sin(map_.random_offset_)
-    return FourierSum.of(map_.random_weights_.T, cosine, sine, before.center, before.scale, **rest)
+    return FourierSum.of(map_.random_weights_.T, cosine, sine, **before.scaled)
 
 
-def _kernels(
-    landmarks: Vector, weights: Vector, shape: Sequence[Any], before: Standardized, rest: dict[str, Any]
-) -> MapSum | WeightedSum:
+def _kernels(landmarks: Vector, weights: Vector, shape: Sequence[Any], before: Standardized) -> MapSum | WeightedSum:
     """Weights on kernels with landmarks, for (kernel, gamma, degree, coef0); a linear kernel is a weighted sum."""
     if isinstance(shape[0], float):  # as compiled code reads it
         shape = (mercer.KERNELS[int(shape[0])], *shape[1:])
     if shape[0] == "linear" or not len(weights):
-        return _linear(landmarks.T @ weights, before, rest)
-    kernel, gamma, degree, coef0 = shape[0], float(shape[1]), int(shape[2]), float(shape[3])
-    return KernelSum(
-        **rest,
-        landmarks=landmarks,
-        weight=weights,
-        kernel=kernel,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        center=before.center,
-        scale=before.scale,
-    )
+        return WeightedSum(**before.scaled, weight=landmarks.T @ weights)
+    own = {"kernel": shape[0], "gamma": float(shape[1]), "degree": int(shape[2]), "coef0": float(shape[3])}
+    return KernelSum(**before.scaled, landmarks=landmarks, weight=weights, **own)
 
 
-def _exact(map_: KernelPCAMap, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | WeightedSum:
-    return _kernels(map_.documents_, map_.projection_ @ weights, map_.shape_.tolist(), before, rest)
+def _exact(map_: KernelPCAMap, weights: Vector, before: Standardized) -> MapSum | WeightedSum:
+    return _kernels(map_.documents_, map_.projection_ @ weights, map_.shape_.tolist(), before)
 
 
-def _nystroem(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum | WeightedSum:
+def _nystroem(map_: Any, weights: Vector, before: Standardized) -> MapSum | WeightedSum:
     kernels = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid"}
     kernel = kernels.get(map_.kernel) if isinstance(map_.kernel, str) else None
     given = {**(map_.kernel_params or {}), "gamma": map_.gamma, "degree": map_.degree, "coef0": map_.coef0}
@@ -237,19 +240,19 @@ def _nystroem(map_: Any, weights: Vector, before: Standardized, rest: dict[str, 
             "and 'poly' of a whole degree"
         )
     rotated = map_.normalization_.T @ weights
-    return _kernels(map_.components_, rotated, (kernel, gamma, degree, coef0), before, rest)
+    return _kernels(map_.components_, rotated, (kernel, gamma, degree, coef0), before)
 
 
-def _polynomials(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
+def _polynomials(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     _refuse_many(len(map_.powers_))
     places = [tuple(np.repeat(np.arange(len(powers)), powers).tolist()) for powers in map_.powers_]
-    return _products(dict(zip(places, weights.tolist(), strict=True)), before, rest)
+    return _products(dict(zip(places, weights.tolist(), strict=True)), before)
 
 
-def _sketches(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
+def _sketches(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     """A sketch is linear in the products of ``degree`` features, the last of which may be a constant."""
     degree, wide = map_.indexHash_.shape
-    width = len(before.center)
+    width = len(before.names)
     if float(wide) ** degree > _MOST_COUNTED:
         _refuse_many(wide**degree)
     factor = np.sqrt(np.where(np.arange(wide) < width, map_.gamma, map_.coef0))
@@ -262,17 +265,16 @@ def _sketches(map_: Any, weights: Vector, before: Standardized, rest: dict[str, 
         key = tuple(sorted(place for place in chosen if place < width))
         found[key] = found.get(key, 0.0) + float(worth)
     _refuse_many(len(found))
-    return _products(found, before, rest)
+    return _products(found, before)
 
 
-def _products(worth: dict[tuple[int, ...], float], before: Standardized, rest: dict[str, Any]) -> MapSum:
-    width, constant = len(before.center), rest["constant"] + worth.pop((), 0.0)
+def _products(worth: dict[tuple[int, ...], float], before: Standardized) -> MapSum:
+    width = len(before.names)
+    before = replace(before, constant=before.constant + worth.pop((), 0.0))
     degree = max(map(len, worth), default=1)
     rows = [places + (width,) * (degree - len(places)) for places in worth] or [(width,) * degree]
     weight = np.array(list(worth.values()) or [0.0])
-    own: NDArray[np.int64] = np.array(rows, dtype=np.int64)
-    rest = {**rest, "constant": constant}
-    return ProductSum(**rest, weight=weight, places=own, center=before.center, scale=before.scale)
+    return ProductSum(**before.scaled, weight=weight, places=np.array(rows, dtype=np.int64))
 
 
 def _refuse_many(count: int) -> None:
@@ -283,14 +285,14 @@ def _refuse_many(count: int) -> None:
         )
 
 
-def _curves(map_: Any, weights: Vector, before: Standardized, rest: dict[str, Any]) -> MapSum:
+def _curves(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     """Splines, bins or normal scores."""
     if type(map_).__name__ == "KBinsDiscretizer":
         curves = bin_curves(map_, weights)
     elif isinstance(map_, Scaler):
-        curves = broken_lines(map_, weights, rest["names"])
+        curves = broken_lines(map_, weights, before.names)
     else:
-        curves = spline_curves(map_, weights, rest["names"])
+        curves = spline_curves(map_, weights, before.names)
     around = periods(map_)
     pieces: list[tuple[Piece, ...]] = []
     for place, own in enumerate(curves):
@@ -305,7 +307,7 @@ def _curves(map_: Any, weights: Vector, before: Standardized, rest: dict[str, An
     if around is not None:
         scaled = zip(around, before.center.tolist(), before.scale.tolist(), strict=True)
         turns = tuple((c + s * start, s * length) if s != _NEVER else (0.0, 1.0) for (start, length), c, s in scaled)
-    return CurveSum(**rest, pieces=tuple(pieces), period=turns)
+    return CurveSum(**before.base, pieces=tuple(pieces), period=turns)
 
 
 def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
@@ -314,7 +316,7 @@ def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
     return (Piece(-np.inf, False, 0.0, (float(np.polyval(last.coef, -last.origin)),)),)
 
 
-_MAPS: dict[str, Callable[[Any, Vector, Standardized, dict[str, Any]], MapSum | WeightedSum]] = {
+_MAPS: dict[str, Callable[[Any, Vector, Standardized], MapSum | WeightedSum]] = {
     "FourierFeatures": _fourier,
     "RBFSampler": _sampler,
     "Nystroem": _nystroem,

@@ -11,31 +11,20 @@ from typing import Any, Literal
 import numpy as np
 
 from rankwise._extras import require
-from rankwise.errors import MissingExtraError, RankwiseError
+from rankwise.errors import MissingExtraError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
-from rankwise.exports.formula import Formula, NetworkSum, StepSum, TreeSum, WeightedSum
-from rankwise.exports.map_sums import ExactGraph, MapSum
-from rankwise.exports.networks import onnx_nodes
+from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.map_sums import Graph, MapSum
+from rankwise.exports.networks import NetworkSum
 from rankwise.exports.single import refuse_rules, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, nest
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
-_NODE_COLUMNS = tuple(
-    f"nodes_{name}"
-    for name in (
-        "treeids",
-        "nodeids",
-        "featureids",
-        "modes",
-        "values",
-        "truenodeids",
-        "falsenodeids",
-        "missing_value_tracks_true",
-    )
-)
+_NODE = "treeids nodeids featureids modes values truenodeids falsenodeids missing_value_tracks_true"
+_NODE_COLUMNS = tuple(f"nodes_{name}" for name in _NODE.split())
 _TARGET_COLUMNS = tuple(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights"))
 _ROWS = 4_096  # that are scored at a time: products and kernels of a row are many
 _OPSET, _ML_OPSET, _IR = 13, 3, 8  # old enough for every runtime in use
@@ -56,36 +45,29 @@ class Onnx(Target):
     name = "onnx"
     title = "ONNX"
     arithmetic = "float32, run by onnxruntime"
-    takes = (*Target.takes, NetworkSum, MapSum)
+    takes = (*Target.takes, MapSum)
     holds_columns = True
 
     sums: Literal["float64", "float32"] = "float64"
 
-    def write(
-        self, formula: Formula | NetworkSum | MapSum, called: str, columns: ColumnFeatures | None = None
-    ) -> Written:
+    def write(self, formula: Formula | MapSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the model, and check it with the package onnx."""
-        if self.sums not in ("float64", "float32"):
-            raise RankwiseError(f"sums must be 'float64' or 'float32', got {self.sums!r:.40}")
         helper, proto = require("onnx.helper"), require("onnx").TensorProto
-        width, has_trees = len(formula.names), isinstance(formula, (StepSum, TreeSum))
-        nodes, constants = self._nodes(formula, helper, proto)
-        inputs = [helper.make_tensor_value_info("X", proto.FLOAT, ["N", width])]
+        has_trees = isinstance(formula, (StepSum, TreeSum))
+        graph = Graph(helper, proto)
+        self._add_nodes(graph, formula)
+        nodes, constants = graph.nodes, graph.constants
+        inputs = [helper.make_tensor_value_info("X", proto.FLOAT, ["N", len(formula.names)])]
         names = {f"feature.{place}": name for place, name in enumerate(formula.names)}
         if columns is not None:
             made = _ColumnGraph(helper, proto, columns)
             nodes, constants = [*made.nodes, *nodes], [*made.constants, *constants]
             inputs, names = made.inputs, made.names
             has_trees = has_trees or columns.uses("level")
-        graph = helper.make_graph(
-            nodes,
-            called,
-            inputs,
-            [helper.make_tensor_value_info("score", proto.FLOAT, ["N", 1])],
-            constants,
-        )
+        outputs = [helper.make_tensor_value_info("score", proto.FLOAT, ["N", 1])]
+        whole = helper.make_graph(nodes, called, inputs, outputs, constants)
         opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
-        model = helper.make_model(graph, opset_imports=opsets[: 1 + has_trees], ir_version=_IR)
+        model = helper.make_model(whole, opset_imports=opsets[: 1 + has_trees], ir_version=_IR)
         model.producer_name = "rankwise"
         helper.set_model_props(model, names)
         require("onnx").checker.check_model(model)
@@ -96,7 +78,7 @@ class Onnx(Target):
             if self.sums == "float64":
                 arithmetic = "float64 trees and sums, a float32 score, run by onnxruntime"
                 notes.append("trees and their sums are float64, which not every runtime takes: sums='float32' does")
-        elif isinstance(formula, MapSum):
+        elif isinstance(formula, MapSum) and not isinstance(formula, NetworkSum):
             arithmetic = "float32 features, float64 sums, a float32 score, run by onnxruntime"
             notes[0] = "ONNX holds features in float32, and what is computed of them in float64"
             notes.append("NaN is not looked for: send complete features")
@@ -128,32 +110,24 @@ class Onnx(Target):
             found.append(np.asarray(session.run(["score"], block)[0], dtype=np.float64)[:, 0])
         return np.concatenate(found)
 
-    def _nodes(self, formula: Formula | NetworkSum | MapSum, helper: Any, proto: Any) -> tuple[list[Any], list[Any]]:
-        """The nodes of the graph, and its constants."""
-        if isinstance(formula, NetworkSum):
-            return onnx_nodes(formula, helper, proto.FLOAT)
+    def _add_nodes(self, graph: Graph, formula: Formula | MapSum) -> None:
+        """Add the nodes that make the score of X."""
         if isinstance(formula, MapSum):
-            graph = ExactGraph(helper, proto)
-            graph.finish(formula.onnx(graph), formula.constant)
-            return graph.nodes, graph.constants
-        if isinstance(formula, WeightedSum):
-            return _linear_nodes(formula, helper, proto.FLOAT, "score")
-        if isinstance(formula, StepSum):
-            return [_tree_node(single_trees(formula, "ONNX"), helper, "X", "score")], []
-        trees = _trees(formula, single_precision=self.sums == "float32")
-        result = "score" if formula.linear is None else "trees"
-        if self.sums == "float32":
-            nodes = [_tree_node(trees, helper, "X", result)]
+            formula.onnx(graph)
+        elif isinstance(formula, WeightedSum):
+            _add_linear(graph, formula, "score")
+        elif isinstance(formula, StepSum):
+            _add_trees(graph, single_trees(formula, "ONNX"), "X", "score")
         else:
-            cast = helper.make_node("Cast", ["X"], ["exact"], to=proto.DOUBLE)
-            nodes = [cast, _tree_node(trees, helper, "exact", result, proto.DOUBLE)]
-        if formula.linear is None:
-            return nodes, []
-        more, constants = _linear_nodes(formula.linear, helper, proto.FLOAT, "linear")
-        return [*nodes, *more, helper.make_node("Add", ["trees", "linear"], ["score"])], constants
+            trees, exact = _trees(formula, single_precision=self.sums == "float32"), self.sums == "float64"
+            given = graph.node("Cast", "X", result="exact", to=graph.double) if exact else "X"
+            _add_trees(graph, trees, given, "score" if formula.linear is None else "trees", exact)
+            if formula.linear is not None:
+                _add_linear(graph, formula.linear, "linear")
+                graph.node("Add", "trees", "linear", result="score")
 
 
-class _ColumnGraph(ExactGraph):
+class _ColumnGraph(Graph):
     """Nodes that make the features ``X`` of columns: ``number`` is double[N, numbers], ``text`` is string[N, texts]."""
 
     def __init__(self, helper: Any, proto: Any, columns: ColumnFeatures) -> None:
@@ -175,7 +149,7 @@ class _ColumnGraph(ExactGraph):
         self.about = " and ".join(told)
         features = [self._feature(given[place], steps) for place, steps in columns.chains]
         exact = self.node("Concat", *features, axis=1)
-        self.nodes.append(helper.make_node("Cast", [exact], ["X"], to=proto.FLOAT))
+        self.node("Cast", exact, result="X", to=proto.FLOAT)
 
     def _feature(self, v: str, steps: tuple[ColumnStep, ...]) -> str:
         """One feature, shape (N, 1)."""
@@ -185,7 +159,7 @@ class _ColumnGraph(ExactGraph):
                 # levels without a number of their own need a key all the same: the encoder wants one
                 levels = step.levels or (("", step.value),)
                 keys, values = zip(*levels, strict=True)
-                options = {"keys_strings": keys, "values_floats": values, "default_float": step.value}
+                options: dict[str, Any] = {"keys_strings": keys, "values_floats": values, "default_float": step.value}
                 v = self.node("Cast", self.node("LabelEncoder", v, domain="ai.onnx.ml", **options), to=self.double)
                 continue
             if step.kind == "log":
@@ -212,24 +186,20 @@ def _column_inputs(rows: Any) -> dict[str, Any]:
     return {name: part for name, part in (("number", numbers), ("text", words)) if part.shape[1]}
 
 
-def _linear_nodes(formula: WeightedSum, helper: Any, kind: int, result: str) -> tuple[list[Any], list[Any]]:
+def _add_linear(graph: Graph, formula: WeightedSum, result: str) -> None:
     """(X - center) / scale where the features are scaled, and then Gemm."""
 
-    def tensor(name: str, values: Vector, shape: list[int]) -> Any:
+    def constant(name: str, values: Vector, *shape: int) -> str:
         names = formula.names if len(values) == len(formula.names) else ["(constant)"]
-        added = name in ("constant", "center")
-        return helper.make_tensor(name, kind, shape, single.as_single(values, names, name, "ONNX", added))
+        rounded = single.as_single(values, names, name, "ONNX", added=name in ("constant", "center"))
+        return graph.constant(rounded.reshape(shape), "FLOAT", name)
 
-    width = len(formula.names)
-    constants = [tensor("weight", formula.weight, [width, 1]), tensor("constant", np.array([formula.constant]), [1])]
-    if formula.center is None or formula.scale is None:
-        return [helper.make_node("Gemm", ["X", "weight", "constant"], [result])], constants
-    nodes = [
-        helper.make_node("Sub", ["X", "center"], ["centred"]),
-        helper.make_node("Div", ["centred", "scale"], ["scaled"]),
-        helper.make_node("Gemm", ["scaled", "weight", "constant"], [result]),
-    ]
-    return nodes, [*constants, tensor("center", formula.center, [width]), tensor("scale", formula.scale, [width])]
+    width, features = len(formula.names), "X"
+    weights = constant("weight", formula.weight, width, 1), constant("constant", np.array([formula.constant]), 1)
+    if formula.center is not None and formula.scale is not None:
+        features = graph.node("Sub", features, constant("center", formula.center, width), result="centred")
+        features = graph.node("Div", features, constant("scale", formula.scale, width), result="scaled")
+    graph.node("Gemm", features, *weights, result=result)
 
 
 def _trees(formula: TreeSum, single_precision: bool) -> list[Node]:
@@ -245,44 +215,29 @@ def _trees(formula: TreeSum, single_precision: bool) -> list[Node]:
     return found
 
 
-def _tree_node(trees: list[Node], helper: Any, given: str, result: str, kind: int | None = None) -> Any:
-    """The trees as one node; with a type of tensors, numbers are tensors of that type and not plain float32."""
-    table: dict[str, list[Any]] = {name: [] for name in (*_NODE_COLUMNS, *_TARGET_COLUMNS)}
+def _add_trees(graph: Graph, trees: list[Node], given: str, result: str, exact: bool = False) -> None:
+    """Add the trees as one node, with numbers in float64 (tensors) or plain float32."""
+    nodes: list[list[Any]] = []
+    leaves: list[list[Any]] = []
     for number, tree in enumerate(trees):
-        _add_tree(table, tree, number, 0)
-    columns: dict[str, Any] = dict(table)
-    if kind is not None:
+        _add_tree(nodes, leaves, tree, number, 0)
+    columns: dict[str, Any] = dict(zip(_NODE_COLUMNS, map(list, zip(*nodes, strict=True)), strict=True))
+    columns |= zip(_TARGET_COLUMNS, map(list, zip(*leaves, strict=True)), strict=True)
+    if exact:
         for name in ("nodes_values", "target_weights"):
-            values = columns.pop(name)
-            columns[f"{name}_as_tensor"] = helper.make_tensor(name, kind, [len(values)], values)
-    return helper.make_node(
-        "TreeEnsembleRegressor",
-        [given],
-        [result],
-        domain="ai.onnx.ml",
-        n_targets=1,
-        aggregate_function="SUM",
-        post_transform="NONE",
-        **columns,
-    )
+            columns[f"{name}_as_tensor"] = graph.tensor(columns.pop(name), "DOUBLE", name)
+    options = {"n_targets": 1, "aggregate_function": "SUM", "post_transform": "NONE"}
+    graph.node("TreeEnsembleRegressor", given, result=result, domain="ai.onnx.ml", **options, **columns)
 
 
-def _add_tree(table: dict[str, list[Any]], node: Node, tree: int, number: int) -> int:
-    """Add a node and what is below it; the next free number is returned."""
-    place = len(table["nodes_treeids"])
+def _add_tree(nodes: list[list[Any]], leaves: list[list[Any]], node: Node, tree: int, number: int) -> int:
+    """Add the rows of a node and of what is below it; the next free number is returned."""
     if isinstance(node, Leaf):
-        _append(table, _NODE_COLUMNS, (tree, number, 0, "LEAF", 0.0, 0, 0, 0))
-        _append(table, _TARGET_COLUMNS, (tree, number, 0, node.value))
+        nodes.append([tree, number, 0, "LEAF", 0.0, 0, 0, 0])
+        leaves.append([tree, number, 0, node.value])
         return number + 1
-    row = (tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0, int(node.nan_left))
-    _append(table, _NODE_COLUMNS, row)
-    after = _add_tree(table, node.left, tree, number + 1)
-    # the right subtree begins where the left one ended
-    table["nodes_falsenodeids"][place] = after
-    return _add_tree(table, node.right, tree, after)
-
-
-def _append(table: dict[str, list[Any]], columns: tuple[str, ...], row: tuple[Any, ...]) -> None:
-    """Add a row to some columns."""
-    for name, value in zip(columns, row, strict=True):
-        table[name].append(value)
+    row: list[Any] = [tree, number, node.feature, "BRANCH_LEQ", node.threshold, number + 1, 0, int(node.nan_left)]
+    nodes.append(row)
+    # the right subtree begins where the left one ends
+    row[6] = _add_tree(nodes, leaves, node.left, tree, number + 1)
+    return _add_tree(nodes, leaves, node.right, tree, row[6])

@@ -170,7 +170,7 @@ def compare_orders(ranker: Vector, engine: Vector) -> tuple[NDArray[np.int64], f
     widest : float
         The widest gap that was inverted.
     """
-    # sorted by the ranker, so that only pairs above the diagonal have to be looked at
+    # sorted by the ranker, so only pairs above the diagonal have to be looked at
     order = np.argsort(-ranker, kind="stable")
     own, other = ranker[order], engine[order]
     with np.errstate(over="ignore"):

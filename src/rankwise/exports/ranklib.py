@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, fromstring
@@ -211,7 +212,10 @@ class Elasticsearch(Target):
             arithmetic = self.arithmetic
             more.append("form='ranklib' adds in float64, and so keeps apart scores that float32 sums may turn round")
         elif not isinstance(formula, WeightedSum) and form == "xgboost":
-            model, more, dropped = _xgboost(formula), [_UNMATCHED], 0.0
+            # a value goes on at ``yes`` if it is below the condition
+            dump = [_dump(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
+            definition = json.dumps(dump, ensure_ascii=False, separators=(",", ":"))
+            model, more, dropped = {"type": "model/xgboost+json", "definition": definition}, [_UNMATCHED], 0.0
             arithmetic = "float32, tree after tree (the plugin's)"
         else:
             written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees").write(formula, called)
@@ -222,7 +226,7 @@ class Elasticsearch(Target):
                 f"the numbers of the model are places in the feature set: keep its {len(formula.names)} in order"
             )
         requests = _requests(called if self.featureset is None else self.featureset)
-        files = {
+        written_files = {
             "model.json": json_text({"model": {"name": called, "model": model}}),
             "featureset.json": json_text({"featureset": {"features": [_feature(name) for name in formula.names]}}),
             "upload.sh": curl_script(requests),
@@ -230,7 +234,7 @@ class Elasticsearch(Target):
         notes.append(
             "featureset.json takes every feature from a field of its name: say there how you really compute each"
         )
-        return Written(files, (*notes, *more), dropped, arithmetic, requests)
+        return Written(written_files, (*notes, *more), dropped, arithmetic, requests)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as the plugin does, in float32."""
@@ -267,8 +271,8 @@ _UNMATCHED = (
 
 def _requests(featureset: str) -> tuple[UploadRequest, ...]:
     """What makes the store of features and models, the feature set and the model."""
-    if not isinstance(featureset, str) or not featureset:
-        raise RankwiseError(f"featureset must be the name of a feature set, got {featureset!r:.40}")
+    if not featureset:
+        raise RankwiseError("featureset must be the name of a feature set, got ''")
     path = f"/_ltr/_featureset/{quote(featureset, safe='')}"
     return (
         UploadRequest("PUT", "/_ltr", may_exist=True),
@@ -276,18 +280,6 @@ def _requests(featureset: str) -> tuple[UploadRequest, ...]:
         UploadRequest("PUT", path, "featureset.json", may_exist=True),
         UploadRequest("POST", f"{path}/_createmodel", "model.json"),
     )
-
-
-_SCRIPT = """\
-#!/bin/sh
-# Uploads these files: sh upload.sh http://localhost:9200
-# Further arguments go to curl, for example: -u user -k
-set -eu
-: "${1:?give the address of the cluster, such as http://localhost:9200}"
-address=$1
-shift
-cd "$(dirname "$0")"
-"""
 
 
 def curl_script(requests: Sequence[UploadRequest]) -> str:
@@ -309,32 +301,26 @@ def curl_script(requests: Sequence[UploadRequest]) -> str:
         if request.file is not None:
             line += f" -H 'Content-Type: application/json' --data-binary {shlex.quote('@' + request.file)}"
         lines += [f"{line} || echo ' (it may be there already)'" if request.may_exist else line, "echo"]
-    return _SCRIPT + "\n".join(lines) + "\n"
+    return files("rankwise.exports").joinpath("upload.sh").read_text(encoding="utf-8") + "\n".join(lines) + "\n"
 
 
 def _linear(formula: WeightedSum) -> tuple[dict[str, Any], list[str], float]:
     """The model, notes and dropped constant of a weighted sum."""
     own = normalize(formula, "the plugin")
-    notes = [own.note] if own.note else []
+    notes = own.notes
     model: dict[str, Any] = {"type": "model/linear"}
-    if own.center:
+    if own.normalizers:
         # "standard" for every scaling: the plugin's min_max refuses a minimum below 0
         model["feature_normalizers"] = {
-            formula.names[place]: {"standard": {"mean": center, "standard_deviation": own.scale[place]}}
-            for place, center in own.center.items()
+            name: {"standard": {"mean": center, "standard_deviation": scale}}
+            for name, (center, scale) in own.normalizers.items()
         }
         notes.append(
             "behind a normalizer a feature that did not match counts (0 - mean) / standard_deviation, and not 0: give "
             "such features a default"
         )
-    model["definition"] = json.dumps(own.weights(formula.names), ensure_ascii=False)
+    model["definition"] = json.dumps(own.weights, ensure_ascii=False)
     return model, notes, own.dropped
-
-
-def _xgboost(formula: StepSum | TreeSum) -> dict[str, Any]:
-    """Trees as a dump of XGBoost, in which a value goes on at ``yes`` if it is below the condition."""
-    dump = [_dump(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
-    return {"type": "model/xgboost+json", "definition": json.dumps(dump, ensure_ascii=False, separators=(",", ":"))}
 
 
 def _dump(node: Node, names: tuple[str, ...], count: list[int], depth: int) -> dict[str, Any]:

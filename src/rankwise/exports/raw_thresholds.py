@@ -24,46 +24,17 @@ def center_and_scale(scaler: Scaler) -> tuple[NDArray[np.bool_], Vector, Vector]
             f"{scaler!r} takes logarithms, which weights on raw features cannot express: learn from "
             "Scaler('standard'), or pass scaling='none' and send scaled features"
         )
-    # a scale of 0 marks a feature that was constant in training, which the scaler sets to 0
-    varies = scaler.scale_ > 0
+    varies = find_varying(scaler)
     return varies, np.where(varies, scaler.center_, 0.0), np.where(varies, scaler.scale_, 1.0)
 
 
-def on_raw_features(
-    scaler: Scaler, feature: Wholes, threshold: Vector, alpha: Vector
-) -> tuple[Wholes, Vector, Vector, float]:
-    """Move steps from scaled features to raw features.
-
-    A scaler computes z(x) in floating point, and z never falls as x grows; so there is a largest x with z(x) <= t, and
-    it is found by bisection over all float64. A feature that did not vary is always z = 0: its steps are part of the
-    constant.
-
-    Parameters
-    ----------
-    scaler : Scaler
-        A fitted scaler of a whole set.
-    feature : ndarray of int64
-        The feature of every step.
-    threshold : ndarray
-        The threshold of every step, on the scaled feature.
-    alpha : ndarray
-        The height of every step.
-
-    Returns
-    -------
-    feature : ndarray of int64
-        The features.
-    threshold : ndarray
-        The thresholds on raw features.
-    alpha : ndarray
-        The heights.
-    constant : float
-        The sum of the steps that are always taken.
-    """
-    varies = _varies(scaler)[feature]
-    constant = float(alpha[~varies & (threshold < 0)].sum())
-    feature, threshold, alpha = feature[varies], threshold[varies], alpha[varies]
-    return feature, raw_thresholds(scaler, feature, threshold), alpha, constant
+def find_varying(scaler: Scaler) -> NDArray[np.bool_]:
+    """Which features varied in training: a scale of 0 marks one that was constant, which the scaler sets to 0."""
+    if scaler.knot_start_ is not None:
+        return np.asarray(np.diff(scaler.knot_start_) > 1)
+    if scaler.scale_ is None:
+        raise ValueError("the scaler is one of a whole set")
+    return np.asarray(scaler.scale_ > 0)
 
 
 def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector:
@@ -89,10 +60,10 @@ def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector
 
         parts = scaler.knot_start_, scaler.knots_, scaler.scores_
         return last_not_above(lambda x: interpolate(x, feature, *parts), threshold)
-    if scaler.scale_ is None or scaler.center_ is None:
-        raise ValueError("the scaler is one of a whole set")
+    varies = find_varying(scaler)[feature]
+    assert scaler.scale_ is not None
+    assert scaler.center_ is not None
     center, scale = scaler.center_[feature], scaler.scale_[feature]
-    varies = scale > 0
 
     def z(x: Vector) -> Vector:
         shaped = np.copysign(np.log1p(np.abs(x)), x) if scaler.how == "log" else x
@@ -100,16 +71,6 @@ def raw_thresholds(scaler: Scaler, feature: Wholes, threshold: Vector) -> Vector
             return np.where(varies, (shaped - center) / np.where(varies, scale, 1.0), 0.0)
 
     return last_not_above(z, threshold)
-
-
-def _varies(scaler: Scaler) -> NDArray[np.bool_]:
-    """Whether each feature varied in training."""
-    if scaler.knot_start_ is not None:
-        several: NDArray[np.bool_] = np.diff(scaler.knot_start_) > 1
-        return several
-    if scaler.scale_ is None:
-        raise ValueError("the scaler must be one of a whole set")
-    return scaler.scale_ > 0
 
 
 def last_not_above(rising: Callable[[Vector], Vector], bound: Vector) -> Vector:

@@ -14,8 +14,7 @@ in use instead of one per step, and is rounded as seldom.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,36 +92,25 @@ def scale_column(column: Single, center: Any, scale: Any) -> Single:
 # -------------------------------------------------------------------------------------------------- weighted sums
 
 
-@dataclass(frozen=True)
-class Normalized:
+class Normalized(NamedTuple):
     """A weighted sum for an engine with normalizers.
 
     Attributes
     ----------
-    used : list of int
-        Features in use.
-    weight : dict of int to float
-        Their weights.
-    center : dict of int to float
-        The centers of features with a normalizer.
-    scale : dict of int to float
-        Their scales.
+    weights : dict of str to float
+        The weights of the features in use, by name.
+    normalizers : dict of str to tuple of float
+        Center and scale of the features with a normalizer, by name.
     dropped : float
         The constant that could not be expressed.
-    note : str
-        A note about the constant.
+    notes : list of str
+        A note about the constant, if there is one.
     """
 
-    used: list[int]
-    weight: dict[int, float]
-    center: dict[int, float]
-    scale: dict[int, float]
+    weights: dict[str, float]
+    normalizers: dict[str, tuple[float, float]]
     dropped: float
-    note: str
-
-    def weights(self, names: tuple[str, ...]) -> dict[str, float]:
-        """The weights by the names of the features."""
-        return {names[place]: self.weight[place] for place in self.used}
+    notes: list[str]
 
 
 def normalize(formula: WeightedSum, engine: str) -> Normalized:
@@ -145,34 +133,23 @@ def normalize(formula: WeightedSum, engine: str) -> Normalized:
     DataError
         If float32 cannot hold a number.
     """
-    used = formula.used
-    width = len(formula.names)
-    center = np.zeros(width) if formula.center is None else formula.center.copy()
-    scale = np.ones(width) if formula.scale is None else formula.scale
+    used, names, weight = formula.used, formula.names, formula.weight
+    center = np.zeros(len(names)) if formula.center is None else formula.center.copy()
+    scale = np.ones(len(names)) if formula.scale is None else formula.scale
     with_norm = set() if formula.center is None else set(used)
-    dropped, note = formula.constant, ""
+    dropped, notes = formula.constant, []
     if formula.constant:
-        largest = max(used, key=lambda place: abs(formula.weight[place]))
-        if formula.weight[largest]:
-            center[largest] -= formula.constant * scale[largest] / formula.weight[largest]
+        largest = max(used, key=lambda place: abs(weight[place]))
+        what = "left out, which no ranking sees"
+        if weight[largest]:
+            center[largest] -= formula.constant * scale[largest] / weight[largest]
             with_norm.add(largest)
-            dropped = 0.0
-            note = (
-                f"{engine} knows no constant: {formula.constant:.6g} is part of the normalizer of "
-                f"{formula.names[largest]!r}"
-            )
-        else:
-            note = f"{engine} knows no constant: {formula.constant:.6g} is left out, which no ranking sees"
-    for values, what in ((formula.weight, "weight"), (center, "center"), (scale, "scale")):
-        as_single(values, formula.names, what, engine, added=what == "center")
-    return Normalized(
-        used,
-        {place: float(formula.weight[place]) for place in used},
-        {place: float(center[place]) for place in sorted(with_norm)},
-        {place: float(scale[place]) for place in sorted(with_norm)},
-        dropped,
-        note,
-    )
+            dropped, what = 0.0, f"part of the normalizer of {names[largest]!r}"
+        notes.append(f"{engine} knows no constant: {formula.constant:.6g} is {what}")
+    for values, kind in ((weight, "weight"), (center, "center"), (scale, "scale")):
+        as_single(values, names, kind, engine, added=kind == "center")
+    normalizers = {names[place]: (float(center[place]), float(scale[place])) for place in sorted(with_norm)}
+    return Normalized({names[place]: float(weight[place]) for place in used}, normalizers, dropped, notes)
 
 
 # ---------------------------------------------------------------------------------------------------- trees

@@ -1,26 +1,22 @@
 """Apache Solr's learning to rank module: a LinearModel, or a MultipleAdditiveTreesModel for a sum of steps or trees.
 
 Solr adds 1e-6 to every threshold of a tree as it reads it. The thresholds in the file are lower by as much, or their
-feature is multiplied by a power of two, so that the tree in Solr has the thresholds of the ranker.
-
-:class:`SolrHybrid` is a request that adds scaled scores of several queries by function queries, or fuses their ranks.
+feature is multiplied by a power of two: the tree in Solr then has the thresholds of the ranker.
 """
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.trees import ZERO
-from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
-from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import Single, normalize, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees, splits_of
 from rankwise.measures._base import Vector
@@ -29,6 +25,8 @@ from rankwise.queries.checks import Floats
 _PACKAGE = "org.apache.solr.ltr"
 # Solr adds this to every threshold of a tree as it reads it (MultipleAdditiveTreesModel.NODE_SPLIT_SLACK).
 SLACK = np.float32(1e-6)
+# The float32 that becomes 0 so, and one from which the nearest number below 0 that can be reached is made.
+_ZERO = -SLACK, np.nextafter(-SLACK, np.float32(-np.inf))
 # Trees separate 0 from the rest by thresholds of this size, which no slack of 1e-6 can tell from 0.
 _NEAR_ZERO = float(np.nextafter(np.float32(ZERO), np.float32(1.0)))
 _LARGE = 1_000_000  # characters of a model, from which on ZooKeeper may refuse it
@@ -104,29 +102,29 @@ class Solr(Target):
         return single.dot(rows, weights).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class _ModelKind:
+class _Model(NamedTuple):
     """What differs between the two kinds of models."""
 
     kind: str
     features: list[dict[str, Any]]
     params: dict[str, Any]
-    notes: tuple[str, ...]
+    notes: list[str]
     dropped: float = 0.0
 
 
-def _weights(formula: WeightedSum) -> _ModelKind:
+def _feature(name: str, *norm: str) -> dict[str, Any]:
+    """A feature of a model; ``norm`` is the center and the scale of its normalizer, if it has one."""
+    if not norm:
+        return {"name": name}
+    params = dict(zip(("avg", "std"), norm, strict=True))
+    return {"name": name, "norm": {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": params}}
+
+
+def _weights(formula: WeightedSum) -> _Model:
     """A weighted sum as a LinearModel."""
     own = normalize(formula, "Solr")
-    features: list[dict[str, Any]] = []
-    for place in own.used:
-        entry: dict[str, Any] = {"name": formula.names[place]}
-        if place in own.center:
-            params = {"avg": repr(own.center[place]), "std": repr(own.scale[place])}
-            entry["norm"] = {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": params}
-        features.append(entry)
-    notes = (own.note,) if own.note else ()
-    return _ModelKind("LinearModel", features, {"weights": own.weights(formula.names)}, notes, own.dropped)
+    features = [_feature(name, *map(repr, own.normalizers.get(name, ()))) for name in own.weights]
+    return _Model("LinearModel", features, {"weights": own.weights}, own.notes, own.dropped)
 
 
 def _not_above(values: Single, split: TreeSplit) -> NDArray[np.bool_]:
@@ -134,26 +132,25 @@ def _not_above(values: Single, split: TreeSplit) -> NDArray[np.bool_]:
     return values <= np.float32(split.threshold) + SLACK
 
 
-def _trees(formula: StepSum | TreeSum) -> _ModelKind:
+def _trees(formula: StepSum | TreeSum) -> _Model:
     """A sum of steps or trees as a MultipleAdditiveTreesModel."""
     grown = single_trees(formula, "Solr")
     cuts: dict[int, set[float]] = {}
     for split in (split for tree in grown for split in splits_of(tree)):
         cuts.setdefault(split.feature, set()).add(split.threshold)
-    used = sorted(cuts) or [0]
-    features: list[dict[str, Any]] = [{"name": formula.names[place]} for place in used]
+    powers: dict[int, int] = {}
     written: dict[tuple[int, float], float] = {}
     missed = 0
     for place, own in cuts.items():
-        power = power_of_two([one for one in own if abs(one) > _NEAR_ZERO])
+        power = powers[place] = power_of_two([one for one in own if abs(one) > _NEAR_ZERO])
         for one in own:
-            written[place, one] = float(
-                _near_zero(one) if abs(one) <= _NEAR_ZERO else before_slack(math.ldexp(one, power))
-            )
-            missed += abs(one) > _NEAR_ZERO and not is_met(math.ldexp(one, power))
-        if power:
-            norm = {"class": f"{_PACKAGE}.norm.StandardNormalizer", "params": {"avg": "0", "std": repr(2.0**-power)}}
-            features[used.index(place)]["norm"] = norm
+            near = abs(one) <= _NEAR_ZERO
+            written[place, one] = float(_ZERO[one < 0] if near else before_slack(math.ldexp(one, power)))
+            missed += not near and not is_met(math.ldexp(one, power))
+    features = [
+        _feature(formula.names[place], *(("0", repr(2.0**-power)) if power else ()))
+        for place, power in sorted(powers.items() or [(0, 0)])
+    ]
     trees = [{"weight": "1", "root": _draw(tree, formula.names, written)} for tree in grown]
     notes = [
         "Solr adds 1e-6 to every threshold of a tree: those in the file are lower by as much, or their feature is "
@@ -163,12 +160,7 @@ def _trees(formula: StepSum | TreeSum) -> _ModelKind:
         notes.append("a threshold next to 0 is -1e-13 at the nearest behind Solr's 1e-6: values between count as 0")
     if missed:
         notes.append(f"{missed} thresholds, too near to 0 beside large ones, cannot be met exactly behind Solr's 1e-6")
-    return _ModelKind("MultipleAdditiveTreesModel", features, {"trees": trees}, tuple(notes))
-
-
-def _near_zero(threshold: float) -> np.float32:
-    """The float32 that Solr's slack turns into 0, or for a threshold below 0 into the next below 0 that it reaches."""
-    return -SLACK if threshold >= 0 else np.nextafter(-SLACK, np.float32(-np.inf))
+    return _Model("MultipleAdditiveTreesModel", features, {"trees": trees}, notes)
 
 
 def before_slack(threshold: float) -> np.float32:
@@ -222,105 +214,3 @@ def _read(node: dict[str, Any], listed: list[str]) -> Node:
         return Leaf(float(node["value"]))
     left, right = (_read(node[side], listed) for side in ("left", "right"))
     return TreeSplit(listed.index(node["feature"]), float(node["threshold"]), left, right)
-
-
-# ----------------------------------------------------------------------------------------------------- several queries
-
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TERM = re.compile(r"product\(([^,]+),(scale\()?query\(\$(\w+),0\)(?:,0,1\))?\)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SolrHybrid(Target):
-    """``NAME.params.json``: the parameters of a request (a function query), or the body of a combined query."""
-
-    name = "solr-hybrid"
-    title = "Solr hybrid search"
-    arithmetic = "float32, function after function (function queries)"
-    takes = (FusionFormula,)
-
-    def write(self, formula: FusionFormula, called: str) -> Written:
-        """Write the request."""
-        self._refuse_unless_known(formula.fusion, "solr")
-        names = [_parameter(name) for name in formula.names]
-        if formula.fusion.normalizer == "rrf":
-            return self._ranks(formula, names, called)
-        wrap = "scale(query(${},0),0,1)" if formula.fusion.normalizer == "min_max" else "query(${},0)"
-        terms = [
-            f"product({weight!r},{wrap.format(name)})"
-            for weight, name in zip(formula.weight.tolist(), names, strict=True)
-        ]
-        any_of = " ".join(f"should=${name}" for name in names)
-        params = {
-            "q": f"{{!func}}sum({','.join(terms)})",
-            "fq": f"{{!bool {any_of}}}",
-            **{name: f"<the query of {name}>" for name in names},
-        }
-        notes = [
-            f"replace each <the query of ...> by the query, such as {{!knn f=v topK=100}}[...]: {', '.join(names)}"
-        ]
-        if formula.fusion.normalizer == "min_max":
-            notes.append(
-                "scale() takes its minimum over the whole index, where a document that does not match has 0: it "
-                "divides by the largest score; it visits every document of the index for every query"
-            )
-        return Written({f"{called}.params.json": json_text({"params": params})}, tuple(notes))
-
-    def _ranks(self, formula: FusionFormula, names: list[str], called: str) -> Written:
-        if np.ptp(formula.weight) > 1e-12:
-            raise RankwiseError(
-                "Solr's reciprocal rank fusion has no weights: fit with weights='equal', or with normalizer='min_max'"
-            )
-        body = {
-            "queries": {name: f"<the query of {name}>" for name in names},
-            "params": {
-                "combiner": True,
-                "combiner.query": names,
-                "combiner.algorithm": "rrf",
-                "combiner.rrf.k": formula.fusion.rank_constant,
-            },
-        }
-        notes = (
-            "a combined query needs Solr 9.11 or 10 and a handler of class solr.CombinedQuerySearchHandler",
-            f"replace each <the query of ...> by the query: {', '.join(names)}",
-        )
-        return Written({f"{called}.params.json": json_text(body)}, notes)
-
-    def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """Score the documents of one query as Solr does."""
-        (text,) = files.values()
-        request: dict[str, Any] = json.loads(text)
-        raw = np.asarray(X, dtype=np.float32)
-        total = np.zeros(len(raw), dtype=np.float32)
-        column_of = {_parameter(name): place for place, name in enumerate(names)}
-        if "queries" in request:
-            for name in request["params"]["combiner.query"]:
-                total += _reciprocal(raw[:, column_of[name]], request["params"]["combiner.rrf.k"])
-            return total.astype(np.float64)
-        for weight, scaled, name in _TERM.findall(request["params"]["q"]):
-            x = np.nan_to_num(raw[:, column_of[name]])
-            if scaled:
-                # the smallest value of the index is 0
-                most = x.max(initial=np.float32(0))
-                x = x * (np.float32(1) / most if most else np.float32(0))
-            total += np.float32(float(weight)) * x
-        return total.astype(np.float64)
-
-
-def _parameter(name: str) -> str:
-    """The name of a column as the name of a request parameter."""
-    if not _PLAIN.fullmatch(name) or name in ("q", "fq"):
-        raise RankwiseError(
-            f"the column {name!r:.60} cannot be the name of a Solr parameter: pass feature_names= of letters, "
-            "digits and _"
-        )
-    return name
-
-
-def _reciprocal(x: Single, constant: int) -> Single:
-    """1 / (constant + rank), and 0 for a document that the query did not return."""
-    found = np.zeros_like(x)
-    order = np.argsort(-np.where(np.isnan(x), -np.inf, x), kind="stable")
-    found[order] = np.float32(1) / (np.float32(constant) + np.arange(1, len(x) + 1, dtype=np.float32))
-    return np.where(np.isnan(x), np.float32(0), found)

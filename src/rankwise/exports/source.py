@@ -1,7 +1,7 @@
 """The ranker as a function in plain Python or C, without dependencies.
 
-The first section lists the names that a function in C cannot have: a function called ``log`` compiles, and then
-replaces the library's ``log`` in the whole program.
+``c_names.txt`` lists the names that a function in C cannot have: a function called ``log`` compiles, and then replaces
+the library's ``log`` in the whole program.
 
 Trees are tables and a loop, which stay short however many trees there are. A node is one row of a table: feature,
 threshold, left and right child, and how it decides, where nodes differ in that. A child n >= 0 is node n, n < 0 is leaf
@@ -12,8 +12,10 @@ weighted sum, which is the order of the ranker.
 import builtins
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from keyword import iskeyword
 from typing import Any
 
@@ -26,57 +28,37 @@ from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures
 from rankwise.exports.columns_source import c_columns, c_features, python_columns
 from rankwise.exports.curves import CurveSum
-from rankwise.exports.formula import Formula, NetworkSum, TreeSum, WeightedSum
-from rankwise.exports.map_sums import CTables, FourierSum, KernelSum, MapSum, ProductSum, c_table, python_table
-from rankwise.exports.networks import c_network, python_network, score_c_network
+from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.map_sums import (
+    CTables,
+    FourierSum,
+    KernelSum,
+    MapSum,
+    ProductSum,
+    c_tables,
+    number_after,
+    python_table,
+    read_c_tables,
+)
+from rankwise.exports.networks import NetworkSum
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
 # -------------------------------------------------------------------------------------------------- names in C
 
-# Keywords of C89 to C23, and those that compilers add outside of their strict modes.
-_KEYWORDS = (
-    "alignas alignof asm auto bool break case char const constexpr continue default do double else enum extern "
-    "false float for fortran goto if inline int long main nullptr register restrict return short signed sizeof "
-    "static static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void "
-    "volatile wchar_t while"
-)
-_WORDS = frozenset(_KEYWORDS.split())
-# Macros that compilers define without an underscore.
-_MACROS = frozenset(["hpux", "i386", "linux", "m68k", "mips", "pyr", "sequent", "sgi", "sparc", "sun", "unix", "vax"])
-# Functions and objects with external linkage: ISO/IEC 9899:2018, annex B, and C23's additions.
-_MATHS = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs fdim floor "
-    "fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan "
-    "nearbyint nextafter nexttoward pow remainder remquo rint round roundeven scalbln scalbn sin sinh sqrt tan tanh "
-    "tgamma trunc cabs cacos cacosh carg casin casinh catan catanh ccos ccosh cexp cimag clog conj cpow cproj creal "
-    "csin csinh csqrt ctan ctanh"
-)
-_OTHERS = (
-    "abort abs aligned_alloc asctime at_quick_exit atexit atof atoi atol atoll btowc bsearch calloc call_once "
-    "clearerr clock ctime difftime div errno exit fclose feclearexcept fegetenv fegetexceptflag fegetround "
-    "feholdexcept feof feraiseexcept ferror fesetenv fesetexceptflag fesetround fetestexcept feupdateenv fflush "
-    "fgetc fgetpos fgets fgetwc fgetws fopen fprintf fputc fputs fputwc fputws fread free free_sized freopen "
-    "fscanf fseek fsetpos ftell fwide fwprintf fwrite fwscanf getc getchar getenv gets getwc getwchar gmtime "
-    "gmtime_r imaxabs imaxdiv isalnum isalpha isblank iscntrl isdigit isgraph islower isprint ispunct isspace "
-    "isupper isxdigit iswalnum iswalpha iswblank iswcntrl iswctype iswdigit iswgraph iswlower iswprint iswpunct "
-    "iswspace iswupper iswxdigit labs ldiv llabs lldiv localeconv localtime localtime_r longjmp malloc mblen "
-    "mbrlen mbrtoc16 mbrtoc32 mbrtoc8 mbrtowc mbsinit mbsrtowcs mbstowcs mbtowc memccpy memchr memcmp memcpy "
-    "memmove memset memset_explicit mktime perror printf putc putchar puts putwc putwchar qsort quick_exit raise "
-    "rand realloc remove rename rewind scanf setbuf setjmp setlocale setvbuf signal snprintf sprintf srand sscanf "
-    "stderr stdin stdout strcat strchr strcmp strcoll strcpy strcspn strdup strerror strfromd strfromf strfroml "
-    "strftime strlen strncat strncmp strncpy strndup strpbrk strrchr strspn strstr strtod strtof strtok strtol "
-    "strtold strtoll strtoul strtoull strxfrm swprintf swscanf system time timegm timespec_get timespec_getres "
-    "tmpfile tmpnam tolower toupper towctrans towlower towupper ungetc ungetwc vfprintf vfscanf vfwprintf "
-    "vfwscanf vprintf vscanf vsnprintf vsprintf vsscanf vswprintf vswscanf vwprintf vwscanf wcrtomb wcscat wcschr "
-    "wcscmp wcscoll wcscpy wcscspn wcsftime wcslen wcsncat wcsncmp wcsncpy wcspbrk wcsrchr wcsrtombs wcsspn "
-    "wcsstr wcstod wcstof wcstok wcstol wcstold wcstoll wcstombs wcstoul wcstoull wcsxfrm wctob wctomb wctrans "
-    "wctype wmemchr wmemcmp wmemcpy wmemmove wmemset wprintf wscanf"
-)
-# Symbols of the systems that C programs run on, which every program uses.
-_SYSTEM = "alloca close end environ etext edata fork index j0 j1 jn link open pipe read select write y0 y1 yn"
-_LIBRARY = {name + kind for name in _MATHS.split() for kind in ("", "f", "l")}.union(_OTHERS.split(), _SYSTEM.split())
+
+@cache
+def list_taken_names() -> dict[str, str]:
+    """The names that a function in C cannot have, each with the reason."""
+    found: dict[str, str] = {}
+    reason = ""
+    for line in files("rankwise.exports").joinpath("c_names.txt").read_text(encoding="ascii").splitlines():
+        if line.startswith("["):
+            reason = line.strip("[]")
+        elif not line.startswith("#"):
+            found |= dict.fromkeys(line.split(), reason)
+    return found
 
 
 def reason_against(name: str) -> str | None:
@@ -103,16 +85,10 @@ def reason_against(name: str) -> str | None:
         return "names are letters, digits and _"
     if name.startswith("_"):
         return "names that begin with _ belong to the compiler and its libraries"
-    if name in _WORDS:
-        return "it is a word of the language"
-    if name in _MACROS:
-        return "some compilers define it as a macro"
-    if name in _LIBRARY:
-        return "a function of the standard library is called so"
-    return None
+    return list_taken_names().get(name)
 
 
-_MAP_SUMS: tuple[type[MapSum], ...] = (FourierSum, KernelSum, ProductSum, CurveSum)
+_MAP_SUMS: tuple[type[MapSum], ...] = (FourierSum, KernelSum, ProductSum, CurveSum, NetworkSum)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # The names beside the function in Python.
 _TABLES = (
@@ -131,48 +107,28 @@ class Python(Target):
     name = "python"
     title = "Python without dependencies"
     arithmetic = "float64, run by Python"
-    takes = (*Target.takes, NetworkSum, MapSum)
+    takes = (*Target.takes, MapSum)
     holds_columns = True
 
-    def write(
-        self, formula: Formula | NetworkSum | MapSum, called: str, columns: ColumnFeatures | None = None
-    ) -> Written:
+    def write(self, formula: Formula | MapSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the module."""
         _check_python_name(called)
-        functions = [] if columns is None else ["log1p", "nan"]
-        value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
-        if isinstance(formula, TreeSum):
-            table, body = python_trees(formula)
-        elif isinstance(formula, NetworkSum):
-            table, body = python_network(formula, value)
-        elif isinstance(formula, MapSum):
-            functions += formula.functions
-            table, body = formula.python(value)
-        elif isinstance(formula, WeightedSum):
-            own = formula.raw()
-            table = python_table("_WEIGHTS", own.weight)
-            add = f"    s += w * ({value})" if formula.missing == "zero" else "    s += w * v"
-            body = [f"s = {own.constant!r}", "for w, v in zip(_WEIGHTS, x):", add, "return s"]
-        else:
-            steps = zip(formula.feature.tolist(), formula.threshold.tolist(), formula.alpha.tolist(), strict=True)
-            rows = "".join(f"    ({place}, {threshold!r}, {alpha!r}),\n" for place, threshold, alpha in steps)
-            table = f"_STEPS = (  # feature, threshold, alpha\n{rows})\n"
-            loop = ["for f, t, a in _STEPS:", "    v = x[f]", f"    s += a if ({value}) > t else 0.0"]
-            body = [f"s = {formula.constant!r}", *loop, "return s"]
-        given = formula.names if columns is None else columns.names
-        names = "".join(f"    {name!a},\n" for name in given)
-        width, what = len(given), "features" if columns is None else "columns"
+        functions = list(formula.functions) if isinstance(formula, MapSum) else []
+        names, what = _inputs(formula, columns)
+        tables, body = _python_sum(formula)
         if columns is not None:
-            table += python_columns(columns)
+            functions += ["log1p", "nan"]
+            tables += python_columns(columns)
             body = ["x = _built(x)", *body]
+        listed = "".join(f"    {name!a},\n" for name in names)
         lines = "".join(f"    {line}\n" for line in body)
         above = f"from math import {', '.join(sorted(functions))}\n\n" if functions else ""
         text = (
-            f"{above}FEATURES = (\n{names})\n{table}\n\n"
+            f"{above}FEATURES = (\n{listed})\n{tables}\n\n"
             f"def {called}(x):\n"
             f'    """The score of a document whose {what}, in the order of FEATURES, are x."""\n'
-            f"    if len(x) != {width}:\n"
-            f'        raise ValueError("expected {width} {what}, found %d" % len(x))\n'
+            f"    if len(x) != {len(names)}:\n"
+            f'        raise ValueError("expected {len(names)} {what}, found %d" % len(x))\n'
             f"{lines}"
         )
         return Written({f"{called}.py": text}, (_missing(formula, columns),))
@@ -190,6 +146,30 @@ class Python(Target):
         return np.array([function(row) for row in np.asarray(X).tolist()], dtype=np.float64)
 
 
+def _inputs(formula: Formula | MapSum, columns: ColumnFeatures | None) -> tuple[tuple[str, ...], str]:
+    """The names of what the function gets, and what that is."""
+    return (formula.names, "features") if columns is None else (columns.names, "columns")
+
+
+def _python_sum(formula: Formula | MapSum) -> tuple[str, list[str]]:
+    """The tables of the module, and the body of its function."""
+    if isinstance(formula, TreeSum):
+        return python_trees(formula)
+    value = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v"
+    if isinstance(formula, MapSum):
+        tables, adding = formula.python(value)
+    elif isinstance(formula, WeightedSum):
+        formula = formula.raw()
+        tables = python_table("_WEIGHTS", formula.weight)
+        added = f"({value})" if formula.missing == "zero" else "v"
+        adding = ["for w, v in zip(_WEIGHTS, x):", f"    s += w * {added}"]
+    else:
+        steps = zip(formula.feature.tolist(), formula.threshold.tolist(), formula.alpha.tolist(), strict=True)
+        tables = python_table("_STEPS", list(steps), "feature, threshold, alpha")
+        adding = ["for f, t, a in _STEPS:", "    v = x[f]", f"    s += a if ({value}) > t else 0.0"]
+    return tables, [f"s = {formula.constant!r}", *adding, "return s"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class C(Target):
     """``NAME.c``: ``double NAME(const double *x)``, and the names of features as ``NAME_features[NAME_width]``."""
@@ -197,58 +177,36 @@ class C(Target):
     name = "c"
     title = "C without dependencies"
     arithmetic = "float64, feature after feature (C without contraction)"
-    takes = (*Target.takes, NetworkSum, MapSum)
+    takes = (*Target.takes, MapSum)
     holds_columns = True
 
-    def write(
-        self, formula: Formula | NetworkSum | MapSum, called: str, columns: ColumnFeatures | None = None
-    ) -> Written:
+    def write(self, formula: Formula | MapSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the source file."""
         reason = reason_against(called)
         if reason is not None:
             raise RankwiseError(f"{called!r:.60} cannot be the name of a function of C: {reason}")
-        value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
-        if isinstance(formula, TreeSum):
-            tables, body = c_trees(formula, called)
-        elif isinstance(formula, NetworkSum):
-            tables, body = c_network(formula, called, value)
-        elif isinstance(formula, MapSum):
-            tables, body = formula.c(called, value)
-        elif isinstance(formula, WeightedSum):
-            own = formula.raw()
-            tables = c_table(called, "weight", own.weight)
-            loop = ["double v = x[i];", f"s += {called}_weight[i] * {value};"]
-            body = _c_loop(own.constant, len(own.weight), loop)
-        else:
-            count = len(formula.alpha)
-            tables = c_table(called, "feature", formula.feature if count else [0], "int")
-            tables += c_table(called, "threshold", formula.threshold if count else [0])
-            tables += c_table(called, "alpha", formula.alpha if count else [0])
-            loop = [
-                f"double v = x[{called}_feature[i]];",
-                f"if ({value} > {called}_threshold[i]) s += {called}_alpha[i];",
-            ]
-            body = _c_loop(formula.constant, count, loop)
-        given = formula.names if columns is None else columns.names
-        names = "".join(f"    {c_text(name)},\n" for name in given)
-        width, what = len(given), "features" if columns is None else "columns"
+        names, what = _inputs(formula, columns)
+        tables, body = _c_sum(formula, called)
+        listed = "".join(f"    {c_text(name)},\n" for name in names)
         lines = "".join(f"    {line}\n" for line in body)
-        needs_math = isinstance(formula, MapSum) or (columns is not None and columns.uses("log"))
-        needs_texts = columns is not None and columns.uses("level")
-        above = "#include <math.h>\n" * needs_math + "#include <string.h>\n" * needs_texts
-        told, head = "", f"double {called}(const double *x)"
+        above, about, head, more = "", "", f"double {called}(const double *x)", ""
+        if isinstance(formula, MapSum) and not isinstance(formula, NetworkSum):
+            above = "#include <math.h>\n"
         if columns is not None:
-            told = (
+            above = above or "#include <math.h>\n" * columns.uses("log")
+            above += "#include <string.h>\n" * columns.uses("level")
+            about = (
                 "\n   Column i is number[i], NaN where it is missing, or text[i] in UTF-8, NULL where it is missing; of"
                 "\n   the other one nothing is read."
             )
             head = f"static double {called}_of_features(const double *x)"
+            more = c_columns(columns, called, c_text)
         text = (
-            f"/* The score of a document with {width} {what} in the order of {called}_features; a higher one comes\n"
-            "   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere."
-            f"{told} */\n\n{above}{chr(10) if above else ''}const int {called}_width = {width};\n"
-            f"const char *const {called}_features[] = {{\n{names}}};\n\n{tables}\n"
-            f"{head}\n{{\n{lines}}}\n{'' if columns is None else c_columns(columns, called, c_text)}"
+            f"/* The score of a document with {len(names)} {what} in the order of {called}_features; a higher "
+            "one comes\n   first. Compile without -ffast-math, and with -ffp-contract=off for the same bits everywhere."
+            f"{about} */\n\n{above}{chr(10) if above else ''}const int {called}_width = {len(names)};\n"
+            f"const char *const {called}_features[] = {{\n{listed}}};\n\n{tables}\n"
+            f"{head}\n{{\n{lines}}}\n{more}"
         )
         return Written({f"{called}.c": text}, (_missing(formula, columns),))
 
@@ -260,25 +218,23 @@ class C(Target):
         rows = c_features(text, given) if X.dtype == object else np.asarray(X, dtype=np.float64)
         # only tables and the function of features: names and levels are data, which may look like code
         text = text.split("};\n\n", 1)[1].split(f"\ndouble {called}(const double *number")[0]
-        tables = CTables(text, called)
+        tables = read_c_tables(text, called)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
-        if tables.has("root"):
-            return score_c_trees(tables, rows)
-        if tables.has("theta"):
-            return score_c_network(tables, rows)
-        # the constant comes first, as in the loop of the C function
-        total = np.full(len(rows), tables.number("double s = "))
+        if "root" in tables:
+            return score_c_trees(tables, text, rows)
         for kind in _MAP_SUMS:
-            if tables.has(kind.mark):
-                return total + kind.c_scores(tables, rows)
-        if tables.has("weight"):
+            if kind.mark in tables:
+                return kind.c_scores(tables, text, rows)
+        # the constant comes first, as in the loop of the C function
+        total = np.full(len(rows), number_after("double s = ", text))
+        if "weight" in tables:
             for place, weight in enumerate(tables["weight"]):
                 total += weight * rows[:, place]
             return total
-        steps = [tables[name][: int(tables.number("i < "))] for name in ("feature", "threshold", "alpha")]
+        steps = [tables[name][: int(number_after("i < ", text))] for name in ("feature", "threshold", "alpha")]
         for feature, threshold, alpha in zip(*steps, strict=True):
-            total += np.where(rows[:, int(feature)] > threshold, alpha, 0.0)
+            total += np.where(rows[:, feature] > threshold, alpha, 0.0)
         return total
 
 
@@ -289,10 +245,27 @@ def _only_math(name: str, *rest: Any) -> Any:
     return math
 
 
-def _c_loop(constant: float, count: int, loop: Sequence[str]) -> list[str]:
-    """The body of a function that adds up in one loop."""
-    lines = (f"    {line}" for line in loop)
-    return [f"double s = {constant!r};", "int i;", f"for (i = 0; i < {count}; i++) {{", *lines, "}", "return s;"]
+def _c_sum(formula: Formula | MapSum, called: str) -> tuple[str, list[str]]:
+    """The tables of the file, and the body of its function."""
+    if isinstance(formula, TreeSum):
+        return c_trees(formula, called)
+    value = "(v - v == 0.0 ? v : 0.0)" if formula.missing == "zero" else "v"
+    if isinstance(formula, WeightedSum):
+        formula = formula.raw()
+        tables = c_tables(called, weight=formula.weight)
+        loop = ["double v = x[i];", f"s += {called}_weight[i] * {value};"]
+        adding = _c_loop(len(formula.weight), loop)
+    elif isinstance(formula, StepSum):
+        tables = c_tables(called, feature=formula.feature, threshold=formula.threshold, alpha=formula.alpha)
+        condition = f"if ({value} > {called}_threshold[i]) s += {called}_alpha[i];"
+        adding = _c_loop(len(formula.alpha), [f"double v = x[{called}_feature[i]];", condition])
+    else:
+        tables, adding = formula.c(called, value)
+    return tables, [f"double s = {formula.constant!r};", *adding, "return s;"]
+
+
+def _c_loop(count: int, inside: list[str]) -> list[str]:
+    return ["int i;", f"for (i = 0; i < {count}; i++) {{", *(f"    {line}" for line in inside), "}"]
 
 
 def c_text(name: str) -> str:
@@ -310,7 +283,7 @@ def _check_python_name(called: str) -> None:
         raise RankwiseError(f"{called!r:.60} cannot be the name of a function: Python uses it otherwise")
 
 
-def _missing(formula: Formula | NetworkSum | MapSum, columns: ColumnFeatures | None) -> str:
+def _missing(formula: Formula | MapSum, columns: ColumnFeatures | None) -> str:
     """The note about missing values."""
     if columns is not None and columns.uses("fill"):
         return "missing numbers and texts are treated as the FeatureBuilder of the ranker does"
@@ -326,7 +299,6 @@ def _missing(formula: Formula | NetworkSum | MapSum, columns: ColumnFeatures | N
 # How a node decides: bits of the number in its row.
 _NAN_LEFT, _FLIPS_ZERO, _CATEGORICAL = 1, 2, 4
 _MOST = "2147483648.0"  # categories are below
-_DOUBLES = ("threshold", "leaf", "weight")  # the tables of C that hold no whole numbers
 
 
 def _children(formula: TreeSum) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -372,20 +344,17 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
     """
     trees, (roots, left, right), kinds = formula.trees, _children(formula), _kinds(formula)
     columns = [trees.feature, trees.threshold, left, right, *([] if kinds is None else [kinds])]
-    nodes = "".join(f"    {row!r},\n" for row in zip(*(column.tolist() for column in columns), strict=True))
-    names = "feature, threshold, left, right" + ("" if kinds is None else ", rule")
+    nodes = list(zip(*(column.tolist() for column in columns), strict=True))
+    about = "feature, threshold, left, right" + ("" if kinds is None else ", rule")
     weights, constant = formula.raw_linear()
     sets = {
         node: sum(1 << one for one in categories_of(trees, node)) for node in np.flatnonzero(trees.categorical).tolist()
     }
-    tables = (
-        f"{python_table('_ROOTS', roots)}_NODES = (  # {names}\n{nodes})\n{python_table('_LEAVES', trees.value)}"
-        f"_WEIGHTS = (  # feature, weight\n{''.join(f'    {pair!r},{chr(10)}' for pair in weights)})\n"
-    )
+    tables = python_table("_ROOTS", roots) + python_table("_NODES", nodes, about)
+    tables += python_table("_LEAVES", trees.value) + python_table("_WEIGHTS", weights, "feature, weight")
     if sets:
-        tables += (
-            "_SETS = {  # categories as bits\n" + "".join(f"    {n}: {bits:#x},\n" for n, bits in sets.items()) + "}\n"
-        )
+        rows = "".join(f"    {node}: {bits:#x},\n" for node, bits in sets.items())
+        tables += f"_SETS = {{  # categories as bits\n{rows}}}\n"
     filled = "v if v - v == 0.0 else 0.0" if formula.missing == "zero" else "v if v == v else 0.0"
     if kinds is None:
         decide = ["f, t, l, r = _NODES[n]", "v = x[f]", f"n = l if ({filled}) <= t else r"]
@@ -438,24 +407,16 @@ def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
     """
     trees, (roots, left, right), kinds = formula.trees, _children(formula), _kinds(formula)
     weights, constant = formula.raw_linear()
-    columns: dict[str, Any] = {
-        "root": roots,
-        "feature": trees.feature,
-        "threshold": trees.threshold,
-        "left": left,
-        "right": right,
-        "leaf": trees.value,
-        "weighted": [place for place, _ in weights],
-        "weight": [weight for _, weight in weights],
-        **({} if kinds is None else {"rule": kinds}),
-        **({"set": trees.word_start} if trees.categorical.any() else {}),
-    }
-    tables = "".join(
-        c_table(called, name, values if len(values) else [0], "double" if name in _DOUBLES else "int")
-        for name, values in columns.items()
+    tables = c_tables(
+        called, root=roots, feature=trees.feature, threshold=trees.threshold, left=left, right=right, leaf=trees.value
     )
+    weighted = np.array([place for place, _ in weights], dtype=np.int64)
+    tables += c_tables(called, weighted=weighted, weight=[weight for _, weight in weights])
+    if kinds is not None:
+        tables += c_tables(called, rule=kinds)
     if trees.categorical.any():
         words = "".join(f"    {word}UL,\n" for word in trees.words.tolist())
+        tables += c_tables(called, set=trees.word_start)
         tables += f"static const unsigned long {called}_word[] = {{\n{words}}};\n"
     filled = "v - v == 0.0 ? v : 0.0" if formula.missing == "zero" else "v == v ? v : 0.0"
     added = f"({filled})" if formula.missing == "zero" else "v"
@@ -503,13 +464,15 @@ def _c_decision(called: str, filled: str, kinds: Any, categories: bool, missing:
     ]
 
 
-def score_c_trees(tables: CTables, X: Vector) -> Vector:
+def score_c_trees(tables: CTables, text: str, X: Vector) -> Vector:
     """Run the loop of a text with trees over its own tables, for all rows at once.
 
     Parameters
     ----------
-    tables : CTables
+    tables : dict of str to ndarray
         Those of what was written from :func:`c_trees`.
+    text : str
+        What was written.
     X : ndarray of shape (n_documents, n_features)
         Raw features.
 
@@ -518,43 +481,40 @@ def score_c_trees(tables: CTables, X: Vector) -> Vector:
     ndarray of shape (n_documents,)
         The scores.
     """
-    threshold, leaf, weights = (tables[name] for name in _DOUBLES)
-    names = ("root", "feature", "left", "right", "weighted", "rule", "set", "word")
-    whole = {name: tables.whole(name) for name in names if tables.has(name)}
     # NaN is 0 for the trees where no rule says otherwise, and stays NaN in the weighted sum
-    seen = X if "rule" in whole else np.where(np.isnan(X), 0.0, X)
-    counts = [int(part.split(";")[0]) for part in tables.text.split("i < ")[1:]]
+    seen = X if "rule" in tables else np.where(np.isnan(X), 0.0, X)
+    n_trees, n_weights = (int(part.split(";")[0]) for part in text.split("i < ")[1:])
     total = np.zeros(len(X))
-    for root in whole["root"][: counts[0]].tolist():
+    for root in tables["root"][:n_trees].tolist():
         node = np.full(len(X), root)
         rows = np.flatnonzero(node >= 0)
         while len(rows):
             at = node[rows]
-            left = _goes_left(seen[rows, whole["feature"][at]], at, threshold, whole)
-            node[rows] = np.where(left, whole["left"][at], whole["right"][at])
+            left = _goes_left(seen[rows, tables["feature"][at]], at, tables)
+            node[rows] = np.where(left, tables["left"][at], tables["right"][at])
             rows = rows[node[rows] >= 0]
-        total += leaf[-1 - node]
-    rest = np.full(len(X), tables.number("rest = "))
+        total += tables["leaf"][-1 - node]
+    rest = np.full(len(X), number_after("rest = ", text))
     with np.errstate(invalid="ignore", over="ignore"):
-        for place, weight in list(zip(whole["weighted"].tolist(), weights.tolist(), strict=True))[: counts[1]]:
+        for place, weight in list(zip(tables["weighted"], tables["weight"], strict=True))[:n_weights]:
             rest += weight * X[:, place]
     return np.asarray(total + rest)
 
 
-def _goes_left(v: Vector, node: NDArray[np.int64], threshold: Vector, whole: dict[str, NDArray[np.int64]]) -> Any:
+def _goes_left(v: Vector, node: NDArray[np.int64], tables: CTables) -> Any:
     """What goes left at its node, in the words of the C text."""
-    go = v <= threshold[node]
-    if "rule" not in whole:
+    go = v <= tables["threshold"][node]
+    if "rule" not in tables:
         return go
-    k = whole["rule"][node]
+    k = tables["rule"][node]
     missing = np.isnan(v) | ((k > 1) & (v >= -ZERO) & (v <= ZERO))
     go = np.where(missing, k % 2 == 1, go)
-    if "set" in whole:
+    if "set" in tables:
         inside = (v > -1.0) & (v < float(_MOST))
         c = np.where(inside, v, -1.0).astype(np.int64)
-        first, last = whole["set"][node], whole["set"][node + 1]
+        first, last = tables["set"][node], tables["set"][node + 1]
         w = np.where(inside, first + c // 32, first)
         inside &= w < last
-        bit = whole["word"][np.minimum(w, len(whole["word"]) - 1)] >> (c % 32) & 1
+        bit = tables["word"][np.minimum(w, len(tables["word"]) - 1)] >> (c % 32) & 1
         go = np.where(k > 3, inside & (bit == 1), go)
     return go

@@ -1,4 +1,4 @@
-"""A score as one SQL expression over columns, so that ``ORDER BY`` ranks."""
+"""A score as one SQL expression over columns, by which ``ORDER BY`` ranks."""
 
 import math
 import re
@@ -13,7 +13,7 @@ from rankwise._kernels.trees import ZERO
 from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
-from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.formula import Formula, StepSum, TreeSum
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -58,24 +58,22 @@ class SQL(Target):
 
     def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the query."""
-        if self.dialect not in _QUOTES:
-            raise RankwiseError(f"dialect must be 'standard' or 'mysql', got {self.dialect!r:.40}")
         given = formula.names if columns is None else columns.names
         taken = next((name for name in given if name.casefold() == called.casefold()), None)
         if taken is not None:  # ORDER BY would sort by the feature
             raise RankwiseError(f"{called!r:.60} cannot be the name of the score: a column {taken!r:.60} is a feature")
         # column names are always quoted: a name cannot end the expression
         features = [self._quote(name) for name in formula.names] if columns is None else self._build(columns)
-        if isinstance(formula, TreeSum):
-            score = self._trees(formula, features)
-        elif isinstance(formula, WeightedSum):
-            score = _sum(self._weights(formula.raw(), features))
-        else:
-            score = _sum(self._steps(formula, features))
+        terms, constant = self._terms(formula, features)
+        score = _sum([*terms, number(constant)] if constant or not terms else terms)
+        decides = isinstance(formula, TreeSum) and formula.decides_missing
+        if isinstance(formula, TreeSum) and formula.missing != "zero" and not decides:
+            lacking = " OR ".join(f"{features[place]} IS NULL" for place in formula.used)
+            score = f"  CASE WHEN {lacking} THEN NULL ELSE\n{score}\n  END"
         select = f"SELECT *,\n{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
         null = f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it"
-        if isinstance(formula, TreeSum) and formula.missing != "zero" and formula.decides_missing:
+        if decides and formula.missing != "zero":
             null = "a column that is NULL goes to the side of every tree that the ranker learned for missing values"
         if columns is not None and columns.uses("fill"):
             null = "a column that is NULL is treated as the FeatureBuilder of the ranker treats gaps"
@@ -119,8 +117,10 @@ class SQL(Target):
         for place, steps in columns.chains:
             text = quoted = self._quote(columns.names[place])
             for step in steps:
-                made = self._levels(quoted, step) if step.kind == "level" else _STEPS[step.kind]
-                text = made.format(v=text, value=number(step.value)) if step.kind != "level" else made
+                if step.kind == "level":
+                    text = self._levels(quoted, step)
+                else:
+                    text = _STEPS[step.kind].format(v=text, value=number(step.value))
             found.append(text)
         return found
 
@@ -145,11 +145,17 @@ class SQL(Target):
         """A feature, with 0 for NULL where the ranker treats missing values so."""
         return f"COALESCE({features[place]}, 0)" if formula.missing == "zero" else features[place]
 
-    def _weights(self, formula: WeightedSum, features: Sequence[str]) -> list[str]:
-        """The terms of a weighted sum."""
-        used = {place: self._column(formula, features, place) for place in formula.used}
-        terms = [f"{number(formula.weight[place])} * {text}" for place, text in used.items()]
-        return [*terms, number(formula.constant)] if formula.constant else terms
+    def _terms(self, formula: Formula, features: Sequence[str]) -> tuple[list[str], float]:
+        """The terms of the sum, and its constant."""
+        if isinstance(formula, StepSum):
+            return self._steps(formula, features), formula.constant
+        if isinstance(formula, TreeSum):
+            terms, (weights, constant) = self._trees(formula, features), formula.raw_linear()
+        else:
+            raw = formula.raw()
+            terms, weights, constant = [], [(place, float(raw.weight[place])) for place in raw.used], raw.constant
+        products = (f"{number(weight)} * {self._column(formula, features, place)}" for place, weight in weights)
+        return [*terms, *products], constant
 
     def _steps(self, formula: StepSum, features: Sequence[str]) -> list[str]:
         """One CASE per feature, from the highest threshold down."""
@@ -163,9 +169,9 @@ class SQL(Target):
                 for cut, value in zip(cuts[::-1], worth[:0:-1], strict=True)
             )
             terms.append(f"CASE {missing}{cases} ELSE {number(worth[0])} END")
-        return [*terms, number(formula.constant)] if formula.constant or not terms else terms
+        return terms
 
-    def _trees(self, formula: TreeSum, features: Sequence[str]) -> str:
+    def _trees(self, formula: TreeSum, features: Sequence[str]) -> list[str]:
         """One CASE per tree, with a condition for every leaf but the last, from left to right.
 
         The first leaf for which all nodes that it lies to the left of send the row left is the leaf of the row: what a
@@ -188,13 +194,7 @@ class SQL(Target):
             *some, (_, value) = cases
             whens = " ".join(f"WHEN {condition} THEN {own}" for condition, own in some)
             terms.append(f"CASE {whens} ELSE {value} END" if some else value)
-        weights, constant = formula.raw_linear()
-        terms += [f"{number(weight)} * {self._column(formula, features, place)}" for place, weight in weights]
-        score = _sum([*terms, number(constant)] if constant or not terms else terms)
-        if formula.missing == "zero" or formula.decides_missing:
-            return score
-        lacking = " OR ".join(f"{features[place]} IS NULL" for place in formula.used)
-        return f"  CASE WHEN {lacking} THEN NULL ELSE\n{score}\n  END"
+        return terms
 
     def _condition(self, formula: TreeSum, features: Sequence[str], node: int) -> str:
         """What is true for the rows that go left at a node, and false or NULL for the others."""

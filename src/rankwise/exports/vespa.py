@@ -1,22 +1,22 @@
-"""Vespa rank profiles: one whose second phase is the ranker, and one whose global phase adds rank features."""
+"""A Vespa rank profile whose second phase is the ranker."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import PositiveInt
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Content, Target, Written
-from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features
-from rankwise.exports.formula import Formula, FusionFormula, TreeSum, WeightedSum
+from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features, read_step, step_patterns
+from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import refuse_rules
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nest, score_trees
 from rankwise.measures._base import Vector
-from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -39,15 +39,7 @@ _COLUMN_STEPS = {
     "multiply": "{v} * ({value})",
     "add": "{v} + ({value})",
 }
-_COLUMN_PATTERNS = {
-    kind: re.compile(
-        re.escape(text)
-        .replace(r"\{v\}", r"(?P<v>\S+)", 1)
-        .replace(r"\{v\}", r"(?P=v)")
-        .replace(r"\{value\}", rf"(?P<value>{_NUMBER})")
-    )
-    for kind, text in _COLUMN_STEPS.items()
-}
+_COLUMN_PATTERNS = step_patterns(_COLUMN_STEPS)
 _FUNCTION = re.compile(r"function (\w+)\(\) \{\n +expression: (.+)\n")
 _LEVEL = re.compile(rf' \+ if \((\S+) == ("(?:[^"\\]|\\.)*"), ({_NUMBER}), 0\)')
 _STEP = re.compile(rf"^if \((\S+) > ({_NUMBER}), ({_NUMBER}), 0\)$")
@@ -70,51 +62,21 @@ class Vespa(Target):
     arithmetic = "float64, term after term (Vespa's expressions)"
     holds_columns = True
 
-    rerank: int = 100
+    rerank: PositiveInt = 100
 
     def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the rank profile."""
-        profile_name(called)
-        if isinstance(self.rerank, bool) or not isinstance(self.rerank, int) or self.rerank < 1:
-            raise RankwiseError(f"rerank must be an integer of at least 1, got {self.rerank!r:.40}")
         # names become part of an expression, so they are checked one by one
         if columns is None:
             features, functions = [rank_feature(name) for name in formula.names], list[str]()
         else:
             features, functions = _column_functions(columns, called)
-        if isinstance(formula, WeightedSum):
-            own = formula.raw()
-            terms = [f"{_number(own.weight[place])} * {features[place]}" for place in own.used]
-            constant, used = own.constant, own.used
-        elif isinstance(formula, TreeSum):
-            terms, constant, used = _tree_terms(formula, features)
-        else:
-            steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
-            terms = [
-                f"if ({features[place]} > {_number(threshold)}, {_number(alpha)}, 0)"
-                for place, threshold, alpha in steps
-            ]
-            constant, used = formula.constant, sorted(set(formula.feature.tolist()))
+        terms, constant, used = _terms(formula, features)
         lines = [*terms, _number(constant)] if constant or not terms else terms
         shown = [features[place] for place in used]
         if columns is not None:
             shown = [rank_feature(name) for name, text in zip(columns.names, columns.is_text, strict=True) if not text]
-        text = "\n".join(
-            [
-                f"rank-profile {called} inherits default {{",
-                *functions,
-                "    second-phase {",
-                f"        rerank-count: {self.rerank}",
-                "        expression {",
-                *(f"            {'+ ' if number else ''}{line}" for number, line in enumerate(lines)),
-                "        }",
-                "    }",
-                "    match-features {",
-                *(f"        {one}" for one in shown),
-                "    }",
-                "}",
-            ]
-        )
+        text = write_profile(called, "second", self.rerank, lines, shown, functions)
         missing = (
             "an attribute without a value is NaN for float and double, and the score with it: give fields a default"
         )
@@ -130,12 +92,11 @@ class Vespa(Target):
             "only the documents of the second phase are scored so: a document behind them keeps its first score, "
             "lowered below all of them",
         )
-        return Written({f"{called}.profile": text + "\n"}, notes)
+        return Written({f"{called}.profile": text}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as Vespa does, term after term."""
         (text,) = files.values()
-        body = str(text).split("expression {\n")[1].split("\n        }")[0]
         place_of = {rank_feature(name): place for place, name in enumerate(names)}
         if X.dtype == object:
             given: Any = X
@@ -143,8 +104,7 @@ class Vespa(Target):
         else:
             rows = np.asarray(X, dtype=np.float64)
         total = np.zeros(len(X))
-        for line in body.splitlines():
-            term = line.strip().removeprefix("+ ")
+        for term in read_terms(files):
             if found := _TERM.fullmatch(term):
                 total += float(found[1]) * rows[:, place_of[found[2]]]
             elif (tree := _read_tree(term, place_of)) is not None:
@@ -163,7 +123,7 @@ def _column_functions(columns: ColumnFeatures, called: str) -> tuple[list[str], 
         feature = rank_feature(columns.names[place])
         for step_number, step in enumerate(steps):
             if step.kind == "level":
-                # a sum of whole numbers, so that nothing is nested
+                # a sum of whole numbers, so nothing is nested
                 cases = (
                     f" + if ({feature} == {json.dumps(level, ensure_ascii=False)}, {_number(value - step.value)}, 0)"
                     for level, value in step.levels
@@ -183,35 +143,33 @@ def _read_functions(text: str, rows: NDArray[np.object_], place_of: dict[str, in
     texts = {place for place, one in enumerate(rows[0]) if isinstance(one, str)}
     chains: dict[str, Chain] = {name: (place, ()) for name, place in place_of.items()}
     for name, expression in _FUNCTION.findall(text):
-        before, step = _read_step(expression)
-        place, steps = chains[before]
-        chains[f"{name}()"] = (place, (*steps, step))
+        found = read_step(_COLUMN_PATTERNS, expression)
+        if found is None:
+            other, cases = float(expression.split(" + ", 1)[0]), _LEVEL.findall(expression)
+            levels = tuple((json.loads(level), other + float(value)) for _, level, value in cases)
+            found = cases[0][0], ColumnStep("level", other, levels)
+        place, steps = chains[found[0]]
+        chains[f"{name}()"] = (place, (*steps, found[1]))
     used = {name: chain for name, chain in chains.items() if chain[1] or chain[0] not in texts}
     return {name: place for place, name in enumerate(used)}, compute_features(list(used.values()), rows)
 
 
-def _read_step(expression: str) -> tuple[str, ColumnStep]:
-    """(what it is applied to, step) of an expression."""
-    for kind, pattern in _COLUMN_PATTERNS.items():
-        if found := pattern.fullmatch(expression):
-            value = float(found["value"]) if "value" in pattern.groupindex else 0.0
-            return found["v"], ColumnStep(kind, value)  # type: ignore[arg-type]
-    other, cases = expression.split(" + ", 1)[0], _LEVEL.findall(expression)
-    levels = tuple((json.loads(level), float(other) + float(value)) for _, level, value in cases)
-    return cases[0][0], ColumnStep("level", float(other), levels)
-
-
-def _tree_terms(formula: TreeSum, features: list[str]) -> tuple[list[str], float, list[int]]:
-    """A nested expression per tree and a product per weight, the constant, and the features in use."""
-    trees = formula.trees
+def _terms(formula: Formula, features: list[str]) -> tuple[list[str], float, list[int]]:
+    """An expression per tree or step and a product per weight, the constant of the sum, and the features in use."""
+    if isinstance(formula, WeightedSum):
+        formula = formula.raw()
+        weights = [f"{_number(formula.weight[place])} * {features[place]}" for place in formula.used]
+        return weights, formula.constant, formula.used
+    if isinstance(formula, StepSum):
+        steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
+        terms = [f"if ({features[one]} > {_number(cut)}, {_number(alpha)}, 0)" for one, cut, alpha in steps]
+        return terms, formula.constant, sorted(set(formula.feature.tolist()))
     refuse_rules(formula, "Vespa", "sql, python or c", categories=False)
     # x <= t is x < t' with the next float64 after t: Vespa recognizes trees by this form
-    most = np.finfo(np.float64).max
-    above = np.nextafter(trees.threshold, most)
-    terms = [_draw(tree, features) for tree in nest(trees, above)]
-    weights, constant = formula.raw_linear()
-    terms += [f"{_number(weight)} * {features[place]}" for place, weight in weights]
-    return terms, constant, formula.used
+    above = np.nextafter(formula.trees.threshold, np.finfo(np.float64).max)
+    terms = [_draw(tree, features) for tree in nest(formula.trees, above)]
+    linear, constant = formula.raw_linear()
+    return [*terms, *(f"{_number(weight)} * {features[one]}" for one, weight in linear)], constant, formula.used
 
 
 def _draw(node: Node, features: list[str]) -> str:
@@ -263,12 +221,36 @@ def _goes_left(values: NDArray[np.float64], split: TreeSplit) -> NDArray[np.bool
     return below | np.isnan(values) if split.nan_left else below
 
 
-def profile_name(called: str) -> None:
-    """Raise an error for a name that no rank profile can have."""
+def write_profile(
+    called: str, phase: str, rerank: int, terms: Sequence[str], features: Sequence[str], functions: Sequence[str] = ()
+) -> str:
+    """A rank profile that adds terms in a phase; a name that no profile can have raises an error."""
     if not _PLAIN.fullmatch(called):
         raise RankwiseError(f"the name of a rank profile must consist of letters, digits and _, got {called!r:.60}")
     if called in _PROFILES:
         raise RankwiseError(f"{called!r} cannot be the name of a rank profile: Vespa has one of that name")
+    lines = [
+        f"rank-profile {called} inherits default {{",
+        *functions,
+        f"    {phase}-phase {{",
+        f"        rerank-count: {rerank}",
+        "        expression {",
+        *(f"            {'+ ' if number else ''}{term}" for number, term in enumerate(terms)),
+        "        }",
+        "    }",
+        "    match-features {",
+        *(f"        {feature}" for feature in features),
+        "    }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def read_terms(files: Mapping[str, Content]) -> list[str]:
+    """The terms of a rank profile that :func:`write_profile` wrote."""
+    (text,) = files.values()
+    body = str(text).split("expression {\n")[1].split("\n        }")[0]
+    return [line.strip().removeprefix("+ ") for line in body.splitlines()]
 
 
 def rank_feature(name: str) -> str:
@@ -286,100 +268,3 @@ def rank_feature(name: str) -> str:
 def _number(value: float) -> str:
     """A number with all digits."""
     return repr(float(value))
-
-
-# ----------------------------------------------------------------------------------------------- several rank features
-
-
-_FUSED_TERM = re.compile(r"^(\S+) \* (?:(normalize_linear|reciprocal_rank)\((.+?)(?:, (\d+))?\)|(.+))$")
-
-
-@dataclass(frozen=True, kw_only=True)
-class VespaHybrid(Target):
-    """``NAME.profile``, to be put beside the schema.
-
-    A column called ``bm25(title)`` or ``closeness(field,embedding)`` is that rank feature; one called ``age`` is
-    ``attribute(age)``.
-
-    Parameters
-    ----------
-    rerank : int, default=100
-        How many documents the global phase normalizes and scores.
-    """
-
-    name = "vespa-hybrid"
-    title = "Vespa hybrid search"
-    arithmetic = "float64, term after term (Vespa's global phase)"
-    takes = (FusionFormula,)
-
-    rerank: int = 100
-
-    def write(self, formula: FusionFormula, called: str) -> Written:
-        """Write the rank profile."""
-        self._refuse_unless_known(formula.fusion, "vespa")
-        profile_name(called)
-        checks.as_whole(self.rerank, "rerank", 1, 10_000)
-        features = [rank_feature(name) for name in formula.names]
-        rule = formula.fusion
-        wrapped = {
-            "min_max": "normalize_linear({})",
-            "rrf": f"reciprocal_rank({{}}, {rule.rank_constant})",
-            "none": "{}",
-        }[rule.normalizer]
-        terms = [
-            f"{weight!r} * {wrapped.format(feature)}"
-            for weight, feature in zip(formula.weight.tolist(), features, strict=True)
-        ]
-        text = "\n".join(
-            [
-                f"rank-profile {called} inherits default {{",
-                "    global-phase {",
-                f"        rerank-count: {self.rerank}",
-                "        expression {",
-                *(f"            {'+ ' if number else ''}{term}" for number, term in enumerate(terms)),
-                "        }",
-                "    }",
-                "    match-features {",
-                *(f"        {feature}" for feature in features),
-                "    }",
-                "}",
-            ]
-        )
-        notes = (
-            "a rank feature of a document that its operator did not match is 0, and takes part in the normalization",
-            f"the global phase sees the {self.rerank} best documents of the phases before: give the profile a first "
-            "phase that keeps the documents of every operator",
-        )
-        return Written({f"{called}.profile": text + "\n"}, notes)
-
-    def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
-        """Score the documents of one query as Vespa does."""
-        (text,) = files.values()
-        body = str(text).split("expression {\n")[1].split("\n        }")[0]
-        column_of = {rank_feature(name): place for place, name in enumerate(names)}
-        raw = np.nan_to_num(np.asarray(X, dtype=np.float64))
-        total = np.zeros(len(raw))
-        for line in body.splitlines():
-            found = _FUSED_TERM.fullmatch(line.strip().removeprefix("+ "))
-            if found is None:
-                raise RankwiseError(f"the rank profile holds a term that no export wrote: {line.strip()!r:.60}")
-            weight, function, inner, constant, plain = found.groups()
-            x = raw[:, column_of[inner or plain]]
-            if function == "normalize_linear":
-                x = _linear(x)
-            elif function == "reciprocal_rank":
-                order = np.argsort(-x, kind="stable")
-                ranked = np.empty(len(x))
-                ranked[order] = 1.0 / (float(constant) + 1.0 + np.arange(len(x)))
-                x = ranked
-            total += float(weight) * x
-        return total
-
-
-def _linear(x: Vector) -> Vector:
-    """0.5 + (x - middle) / (max - min), and 0.5 where all are the same."""
-    if not len(x):
-        return x
-    low, high = x.min(), x.max()
-    scale, middle = (1.0 / (high - low), (low + high) * 0.5) if high > low else (0.0, 0.0)
-    return np.asarray(0.5 + scale * (x - middle))

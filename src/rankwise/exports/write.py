@@ -8,15 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankwise._parameters import validated
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
-from rankwise.exports.formula import Formula, FusionFormula, NetworkSum, StepSum, TreeSum, WeightedSum
+from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.maps import formula_of_map
+from rankwise.exports.networks import NetworkSum
 from rankwise.exports.normal_scores import curves_of_normal_scores
 from rankwise.exports.parity import parity_of
-from rankwise.exports.raw_thresholds import on_raw_features
 from rankwise.features.builder import FeatureBuilder
 from rankwise.features.table import as_table
 from rankwise.measures._base import Vector
@@ -31,9 +32,10 @@ from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
 from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
 Scaling = Scaler | Literal["none"] | None
-AnyFormula = Formula | NetworkSum | MapSum | FusionFormula
+AnyFormula = Formula | MapSum | FusionFormula
 
 
+@validated
 def export(
     model: Any,
     to: str | Target,
@@ -103,7 +105,7 @@ def export(
     True
     """
     target = _target(to, options)
-    if not isinstance(called, str) or not called.strip() or not called.isprintable():
+    if not called.strip() or not called.isprintable():
         raise RankwiseError(f"called must be a printable string, the name of the model, got {called!r:.60}")
     ranker, scaler = open_model(model, scaling, sample if isinstance(sample, Queries) else None)
     columns = _columns(ranker, features, target, feature_names)
@@ -119,7 +121,12 @@ def export(
         )
     formula, notes = formula_of(ranker, scaler, feature_names if columns is None else None)
     formula = _express(formula, target, ranker)
-    notes += [*_other_rules(formula, target), *_gaps(ranker, features, columns)]
+    notes += _other_rules(formula, target)
+    builder = ranker.record_.builder
+    if builder is not None and features == "raw" and columns is None and builder.missing != "keep":
+        notes.append(
+            "the ranker fills a missing number with the median of training, and this file does not: give no gaps"
+        )
     own = None
     if sample is not None:
         sample = align(ranker, sample, scaled=False)
@@ -129,12 +136,14 @@ def export(
     if lifted and isinstance(formula, FusionFormula):
         raise RankwiseError(f"{target.title} cannot add a constant to scores: remove shift=")
     formula = replace(formula, constant=formula.constant + lifted)
-    written = target.write(formula, called) if columns is None else _write_columns(target, formula, called, columns)
+    writes: Any = target.write  # columns are an argument of targets that hold them
+    written: Written = writes(formula, called) if columns is None else writes(formula, called, columns)
+    notes += [] if columns is None else columns.notes
     if lifted and written.dropped:
         raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or remove shift=")
     parity = None
     if sample is not None and own is not None:
-        # computed from the written files, so that the check covers the writer, too
+        # computed from the written files: the check covers the writer, too
         if rows is not None and columns is not None:
             scores = target.score(written.files, rows, columns.names) if len(rows) else np.empty(0)
         else:
@@ -160,15 +169,12 @@ def _express(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
             f"{target.title} scores a document without seeing its query, and {ranker.name} normalizes scores within "
             f"each query: export to {able}, or fit with normalizer='none'"
         )
-    if FusionFormula not in target.takes:
+    if FusionFormula not in target.takes and isinstance(formula, MapSum):
         able = ", ".join(sorted(name for name, kind in targets().items() if MapSum in kind.takes))
-        if isinstance(formula, NetworkSum):
-            raise RankwiseError(f"networks such as {ranker.name} are not written for {target.title}: export to {able}")
-        if isinstance(formula, MapSum):
-            raise RankwiseError(
-                f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is "
-                f"{formula.about}: export to {able}"
-            )
+        raise RankwiseError(
+            f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is "
+            f"{formula.about}: export to {able}"
+        )
     raise RankwiseError(f"{target.title} requires a HybridRanker, got {ranker.name}")
 
 
@@ -198,8 +204,6 @@ def _columns(
     ranker: Ranker, features: str, target: Target, feature_names: Sequence[str] | None
 ) -> ColumnFeatures | None:
     """The builder as a part of the file; None where the engine gets what the ranker learned from."""
-    if features not in ("raw", "built"):
-        raise RankwiseError(f"features must be 'raw' or 'built', got {features!r:.40}")
     builder = ranker.record_.builder
     if builder is None or features == "built":
         return None
@@ -217,12 +221,6 @@ def _columns(
     return None if columns is None or columns.is_trivial else columns
 
 
-def _write_columns(target: Any, formula: AnyFormula, called: str, columns: ColumnFeatures) -> Written:
-    """The files of a target that makes features of columns."""
-    written: Written = target.write(formula, called, columns)
-    return replace(written, notes=(*written.notes, *columns.notes))
-
-
 def _with_columns(ranker: Ranker, sample: Any) -> tuple[Queries, Any]:
     """The features of a raw table, and its columns as the engine gets them, row by row."""
     if isinstance(sample, Queries) and (sample.built_by is not None or sample.feature_names is None):
@@ -235,14 +233,6 @@ def _with_columns(ranker: Ranker, sample: Any) -> tuple[Queries, Any]:
         builder.unjudged = "zero"  # rows stay, for scores are compared and not labels
     table = as_table(sample)
     return builder._transform(table), rows_of_columns(builder, table)
-
-
-def _gaps(ranker: Ranker, features: str, columns: ColumnFeatures | None) -> list[str]:
-    """A note where the ranker fills gaps of plain columns and the file does not."""
-    builder = ranker.record_.builder
-    if builder is None or features == "built" or columns is not None or builder.missing == "keep":
-        return []
-    return ["the ranker fills a missing number with the median of training, and this file does not: give no gaps"]
 
 
 def _target(to: str | Target, options: dict[str, Any]) -> Target:
@@ -267,15 +257,11 @@ def _target(to: str | Target, options: dict[str, Any]) -> Target:
 
 def _shift(shift: Any, scores: Any) -> float:
     """The constant to add."""
-    if isinstance(shift, str):
-        if shift != "sample":
-            raise RankwiseError(f"shift must be a number or 'sample', got {shift!r:.40}")
-        if scores is None:
-            raise RankwiseError("shift='sample' makes the scores of a sample positive: pass sample=")
-        return max(0.0, -float(scores.min(initial=0.0)))
-    if isinstance(shift, bool) or not isinstance(shift, (int, float)) or not abs(shift) < float("inf"):
-        raise RankwiseError(f"shift must be a number or 'sample', got {shift!r:.40}")
-    return float(shift)
+    if shift != "sample":
+        return float(shift)
+    if scores is None:
+        raise RankwiseError("shift='sample' makes the scores of a sample positive: pass sample=")
+    return max(0.0, -float(scores.min(initial=0.0)))
 
 
 # ------------------------------------------------------------------------------------------ what the ranker computes
@@ -297,7 +283,7 @@ def formula_of(
 
     Returns
     -------
-    formula : WeightedSum, StepSum, TreeSum, NetworkSum, MapSum or FusionFormula
+    formula : WeightedSum, StepSum, TreeSum, MapSum or FusionFormula
         The formula.
     notes : list of str
         Notes about names and missing values.
@@ -314,30 +300,29 @@ def formula_of(
             "the ranker fills missing values with the smallest of their query (missing='min'), which no engine does: "
             "send complete features"
         )
+    trees = getattr(ranker, "ensemble_", None)
+    found: WeightedSum | StepSum | TreeSum | NetworkSum
     if isinstance(ranker, LinearRanker):
         constant = float(getattr(ranker, "intercept_", 0.0))
         if scaler is not None and scaler.how == "normal":
             weights = ranker.coef_.astype(np.float64)
             return curves_of_normal_scores(weights, scaler, names, constant, ranker.missing), notes
         found = WeightedSum(names, ranker.coef_.astype(np.float64), constant, missing=ranker.missing)
-        return (found if scaler is None else found.scaled_by(scaler)), notes
-    if isinstance(ranker, ThresholdRanker):
+    elif isinstance(ranker, ThresholdRanker):
         steps = ranker.steps_
-        parts = steps["feature"].astype(np.int64), steps["threshold"].copy(), steps["alpha"].copy()
-        if scaler is None:
-            return StepSum(names, *parts, missing=ranker.missing), notes
-        feature, threshold, alpha, constant = on_raw_features(scaler, *parts)
-        return StepSum(names, feature, threshold, alpha, constant, ranker.missing), notes
-    trees = getattr(ranker, "ensemble_", None)
-    if isinstance(trees, TreeEnsemble):
-        return TreeSum.of(trees, names, ranker.missing, scaler), notes
-    if isinstance(ranker, NeuralRanker):
-        return NetworkSum.of(ranker.network_, names, ranker.missing, scaler), notes
-    if isinstance(ranker, HybridRanker):
+        feature, threshold = steps["feature"].astype(np.int64), steps["threshold"].copy()
+        found = StepSum(names, feature, threshold, steps["alpha"].copy(), missing=ranker.missing)
+    elif isinstance(trees, TreeEnsemble):
+        found = TreeSum.of(trees, names, ranker.missing)
+    elif isinstance(ranker, NeuralRanker):
+        found = NetworkSum(names, 0.0, ranker.missing, ranker.network_)
+    elif isinstance(ranker, HybridRanker):
         if scaler is not None:
             raise RankwiseError(f"{ranker.name} normalizes scores itself: fit it on raw scores, without a Scaler")
         return FusionFormula(names, ranker.weights_, ranker._fusion()), notes
-    return formula_of_map(ranker, names, scaler), notes
+    else:
+        return formula_of_map(ranker, names, scaler), notes
+    return (found if scaler is None else found.scale_by(scaler)), notes
 
 
 def open_model(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:

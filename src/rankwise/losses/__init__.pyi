@@ -6,8 +6,8 @@ from rankwise.losses._base import registered as registered
 from rankwise.losses._pairs import pair_loss as pair_loss
 from rankwise.losses.given_relevance import GivenSoftmax as GivenSoftmax
 from rankwise.losses.given_relevance import PropensityHinge as PropensityHinge
-from rankwise.losses.graded_pairs import GradedPairs as GradedPairs
 from rankwise.losses.graded_pair_hinge import GradedPairHinge as GradedPairHinge
+from rankwise.losses.graded_pairs import GradedPairs as GradedPairs
 from rankwise.losses.listmle import ListMLE as ListMLE
 from rankwise.losses.listnet import ListNet as ListNet
 from rankwise.losses.listnet_top import ListNetTopK as ListNetTopK

@@ -79,7 +79,7 @@ class _Route:
                 )
             raw = scope["query_string"]
             query = {} if not raw else {name: found[-1] for name, found in parse_qs(raw.decode("latin-1")).items()}
-            answer = await operation.run(app.api, Request(scope.get("path_params", {}), query, kind, body, who))
+            answer = await operation.run(app.api, Request(scope.get("path_params", {}), query, kind, body))
         except ClientDisconnected:
             return
         except BaseException as error:

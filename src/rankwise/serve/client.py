@@ -1,7 +1,7 @@
 """Clients of the service, in the standard library alone: :class:`Client`, and :class:`AsyncClient` for event loops.
 
-A request that fails on the way is sent again. Every event has an id, which is made once and sent with every attempt, so
-that an event is recorded once however often it was sent.
+A request that fails on the way is sent again. Every event has an id, which is made once and sent with every attempt:
+an event is recorded once however often it was sent.
 """
 
 import asyncio
@@ -106,10 +106,8 @@ class Client:
         dict of str to object
             ``ranking``, ``version`` and ``items``, the best first.
         """
-        body: dict[str, Any] = {"ids": list(ids), "model": model, "user": user, "min_seq": min_seq}
-        body = {name: value for name, value in body.items() if value is not None} | (
-            {"explain": True} if explain else {}
-        )
+        named = {"model": model, "user": user, "min_seq": min_seq, "explain": explain or None}
+        body: dict[str, Any] = {"ids": list(ids), **{key: value for key, value in named.items() if value is not None}}
         if isinstance(x, np.ndarray) and x.dtype == np.float32:
             data = json.dumps(body).encode() + b"\n" + np.ascontiguousarray(x, "<f4").tobytes()
             return dict(self._send("POST", "/v1/rank", data, _BINARY))
@@ -263,7 +261,7 @@ class Client:
             except _Again as again:
                 if attempt == self._attempts - 1:
                     raise ServiceError(str(again), again.status) from again.__cause__
-            # waits differ, so that many clients do not come back at the same moment
+            # waits differ: many clients do not come back at the same moment
             time.sleep(min(2.0, 0.05 * 2**attempt) * random.uniform(0.5, 1.0))
         raise AssertionError("unreachable")
 

@@ -73,7 +73,7 @@ def interleave(a: Order, b: Order, seed: int) -> tuple[Order, NDArray[np.uint8]]
     Returns
     -------
     order : ndarray of int64, shape (n_documents,)
-        The interleave documents, best first; what no reader reaches follows in the order of ``a``.
+        The interleaved documents, best first; what no reader reaches follows in the order of ``a``.
     team : ndarray of uint8, shape (n_documents,)
         For each document (not position) who picked it: 0 for a, 1 for b, 255 for nobody.
     """
@@ -203,7 +203,7 @@ class Experiment:
         return unit, int(unit < self.request.share * 2.0**64)
 
     def seed(self, ranking: str) -> int:
-        """The coins of one interleave ranking."""
+        """The coins of one interleaved ranking."""
         return draw(self.request.name, str(self.since), ranking)
 
     def answer(self, measure: str = "measure", learning: bool = False) -> ExperimentAnswer:

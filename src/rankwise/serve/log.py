@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -27,18 +27,10 @@ import numpy as np
 from rankwise.errors import RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
+from rankwise.serve import statefile
 from rankwise.serve.experiments import SPLIT_UNIT
 from rankwise.serve.replay import Replay, decode_features, encode_features
-from rankwise.serve.statefile import (
-    ShownRow,
-    StateDamaged,
-    StateFile,
-    compaction_end,
-    digest_of,
-    fact,
-    insert_row,
-    reads_of,
-)
+from rankwise.serve.statefile import ShownRow, StateDamaged, StateFile
 from rankwise.serve.structs import Feedback, encode, read_any
 from rankwise.serve.upkeep import expire, forget_snapshots
 
@@ -128,9 +120,9 @@ class Entry:
     id: str
     kind: str
     model: str
-    ranking: str | None
     body: bytes
-    done: "Future[tuple[int, bool]] | LoopReply"
+    ranking: str | None = None
+    done: "Future[tuple[int, bool]] | LoopReply" = field(default_factory=Future)
     feedback: Feedback | None = None
     file: bytes | None = None
     shown: ShownRanking | None = None
@@ -313,7 +305,7 @@ class Log:
         now = self.now()
         while self._windows and self._windows[0][0] + self.window <= now and len(batch) < 2 * _TOGETHER:
             _, ranking = self._windows.popleft()
-            batch.append(Entry(f"{OWN}close:{ranking}", "close", "", ranking, _BY_WINDOW, Future()))
+            batch.append(Entry(f"{OWN}close:{ranking}", "close", "", _BY_WINDOW, ranking))
         if self._waiting or (self._windows and self._windows[0][0] + self.window <= now and not self.full):
             self._urgent = True
         self._write(batch)
@@ -394,7 +386,7 @@ class Log:
 
     def _take(self, db: sqlite3.Connection, entry: Entry) -> tuple[int, bool]:
         """Write one event unless it is in the log; an event that is rejected writes nothing."""
-        same = entry.kind, entry.model, entry.ranking, digest_of(entry.body)
+        same = entry.kind, entry.model, entry.ranking, statefile.digest_of(entry.body)
         found = db.execute("SELECT seq, kind, model, ranking, digest FROM event WHERE id=?", (entry.id,)).fetchone()
         if found is not None:
             if found[1:] == same:
@@ -410,8 +402,8 @@ class Log:
                 raise RequestError(
                     "learning has failed and is being retried, so models cannot be changed now: try again", 503
                 )
-            check_change(self.replay, entry, self.state.seq, compaction_end(db))
-        reads = reads_of(db, entry.ranking) if entry.kind in ("grades", "close") else None
+            check_change(self.replay, entry, self.state.seq, statefile.compaction_end(db))
+        reads = statefile.reads_of(db, entry.ranking) if entry.kind in ("grades", "close") else None
         if entry.file is not None:
             reads = bytes.fromhex(self.state.keep_file(entry.file))
         at = self.now()
@@ -560,7 +552,7 @@ def number_unit(db: sqlite3.Connection, shown: ShownRanking) -> bool:
     if not db.execute("INSERT OR IGNORE INTO unit VALUES(?)", ((shown.unit or 0) - (1 << 63),)).rowcount:
         return False
     name = f"units of {shown.experiment}"
-    number = int(fact(db, name, 0))
+    number = int(statefile.fact(db, name, 0))
     db.execute("INSERT OR REPLACE INTO fact VALUES(?,?)", (name, number + 1))
     shown.teams = SPLIT_UNIT.pack((shown.teams or b"\0")[0], number)
     return True
@@ -580,12 +572,13 @@ def label_problem(measure: Measure, labels: tuple[float, ...]) -> str | None:
 
 
 def insert_shown(db: sqlite3.Connection, shown: ShownRanking) -> None:
-    """Write what a ranking showed."""
+    """Write what a ranking showed with its digest, unless it is there."""
     wide, x = encode_features(shown.X)
-    place = np.asarray(shown.place, np.int32).tobytes()
-    ids = encode(shown.ids)
+    place, ids = np.asarray(shown.place, np.int32).tobytes(), encode(shown.ids)
     about = shown.id, shown.model, shown.version, shown.at
-    insert_row(db, ShownRow(*about, len(shown.ids), ids, wide, x, place, shown.experiment, shown.teams))
+    row = ShownRow(*about, len(shown.ids), ids, wide, x, place, shown.experiment, shown.teams)
+    columns, marks = ", ".join(ShownRow._fields), ",".join("?" * (len(row) + 1))
+    db.execute(f"INSERT OR IGNORE INTO shown(digest, {columns}) VALUES({marks})", (statefile.digest_of(*row), *row))
 
 
 def check_change(replay: Replay, entry: Entry, last: int, compacted: int) -> None:

@@ -16,6 +16,16 @@ core = require("prometheus_client.core")
 
 _EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _REMEMBERED = 2_048
+_OF_MODELS = {
+    "version": "The published version",
+    "learned_lists": "Lists learned from",
+    "refused_lists": "Lists that could not be learned from",
+    "running_measure": "Mean measure of what was shown",
+    "running_measure_low": "Lower end of its interval, at all times",
+    "cumulative_loss": "Cumulative loss of the run",
+    "risk_bound": "Bound on the mean risk of the run, with probability 0.95, at all times",
+    "drift_share": "Largest share of a feature's values outside of its usual range",
+}
 
 
 class Metrics:
@@ -75,32 +85,19 @@ class _Gauges:
     def collect(self) -> Iterator[Any]:
         """The metrics, as prometheus_client asks for them."""
         service, log = self.service, self.service.log
-        events = core.CounterMetricFamily("rankwise_events", "Events by outcome", labels=["outcome"])
+        counter, gauge = core.CounterMetricFamily, core.GaugeMetricFamily
+        events = counter("rankwise_events", "Events by outcome", labels=["outcome"])
         for name in ("new", "duplicate", "refused", "failed"):
             events.add_metric([name], log.counts[name])
-        yield events
-        shown = core.CounterMetricFamily("rankwise_rankings", "Rankings by whether they were logged", labels=["logged"])
+        shown = counter("rankwise_rankings", "Rankings by whether they were logged", labels=["logged"])
         shown.add_metric(["yes"], log.counts["shown"])
         shown.add_metric(["no"], log.counts["unlogged"])
-        yield shown
-        yield core.CounterMetricFamily("rankwise_commits", "Transactions", value=log.counts["commits"])
-        yield core.GaugeMetricFamily("rankwise_seq", "The last event", value=log.committed)
-        yield core.GaugeMetricFamily("rankwise_lag_events", "Events not learned yet", log.committed - log.replay.seq)
-        yield core.GaugeMetricFamily("rankwise_up_seconds", "Time since the start", value=time.time() - service.began)
-        yield core.GaugeMetricFamily("rankwise_alarms", "Alarms that ring", value=len(service.alarms()))
-        families = {
-            name: core.GaugeMetricFamily(f"rankwise_{name}", text, labels=["model"])
-            for name, text in (
-                ("version", "The published version"),
-                ("learned_lists", "Lists learned from"),
-                ("refused_lists", "Lists that could not be learned from"),
-                ("running_measure", "Mean measure of what was shown"),
-                ("running_measure_low", "Lower end of its interval, at all times"),
-                ("cumulative_loss", "Cumulative loss of the run"),
-                ("risk_bound", "Bound on the mean risk of the run, with probability 0.95, at all times"),
-                ("drift_share", "Largest share of a feature's values outside of its usual range"),
-            )
-        }
+        yield from (events, shown, counter("rankwise_commits", "Transactions", value=log.counts["commits"]))
+        yield gauge("rankwise_seq", "The last event", value=log.committed)
+        yield gauge("rankwise_lag_events", "Events not learned yet", log.committed - log.replay.seq)
+        yield gauge("rankwise_up_seconds", "Time since the start", value=time.time() - service.began)
+        yield gauge("rankwise_alarms", "Alarms that ring", value=len(service.alarms()))
+        families = {name: gauge(f"rankwise_{name}", text, labels=["model"]) for name, text in _OF_MODELS.items()}
         for name in list(service.view.models):
             ledger, described = service.ledger(name), service.describe(name)
             families["version"].add_metric([name], described.published)

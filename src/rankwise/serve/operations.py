@@ -22,7 +22,6 @@ from rankwise.serve import structs
 from rankwise.serve.log import LoopReply, RequestError
 from rankwise.serve.metrics import Metrics
 from rankwise.serve.service import Service, answer_of
-from rankwise.serve.tokens import Caller
 
 msgspec = require("msgspec")
 
@@ -41,7 +40,6 @@ class Request(NamedTuple):
     query: dict[str, str]
     kind: str
     body: bytes
-    caller: Caller
 
 
 class Answer(NamedTuple):
@@ -78,9 +76,7 @@ class Api:
     async def rank(self, request: Request) -> Answer:
         """Rank the documents of one query, or of one on every line of NDJSON."""
         if request.kind == NDJSON:
-            lines = [line for line in request.body.split(b"\n") if line.strip()]
-            if len(lines) > _LINES:
-                raise RequestError(f"a body must have at most {_LINES:,} rankings, got {len(lines):,}", 413)
+            lines = _lines(request.body, _LINES, "rankings")
             queries = await asyncio.to_thread(lambda: [structs.read_rank(line) for line in lines])
             await self._until(queries, request)
             return Answer(await asyncio.to_thread(self._rank_lines, queries), kind=NDJSON)
@@ -139,9 +135,7 @@ class Api:
         """Record what became of rankings: one event, an array, or one on every line of NDJSON."""
         large, many = len(request.body) > _SMALL, True
         if request.kind == NDJSON:
-            lines = [line for line in request.body.split(b"\n") if line.strip()]
-            if len(lines) > structs.MOST_EVENTS:
-                raise RequestError(f"a body must have at most {structs.MOST_EVENTS:,} events, got {len(lines):,}", 413)
+            lines = _lines(request.body, structs.MOST_EVENTS, "events")
             events = await self._apart(lambda: [structs.read_feedback(line) for line in lines], when=large)
         elif request.body.lstrip()[:1] == b"[":
             events = await self._apart(structs.read_many_feedback, request.body, when=large)
@@ -302,6 +296,14 @@ class Api:
             ) from None
 
 
+def _lines(body: bytes, most: int, what: str) -> list[bytes]:
+    """The lines of NDJSON."""
+    lines = [line for line in body.split(b"\n") if line.strip()]
+    if len(lines) > most:
+        raise RequestError(f"a body must have at most {most:,} {what}, got {len(lines):,}", 413)
+    return lines
+
+
 def _whole(query: dict[str, str], name: str) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", query[name]):
         raise RequestError(f"{name} must be a whole number, got {query[name]!r:.40}")
@@ -369,7 +371,7 @@ _REFUSALS = ("400", "401", "403", "404", "405", "408", "409", "413", "415", "422
 
 @cache
 def _description() -> bytes:
-    """The description as it is sent: anybody may request for it, so it is made once."""
+    """The description as it is sent: anybody may ask for it, so it is made once."""
     return json.dumps(description(OPERATIONS)).encode()
 
 
@@ -418,22 +420,23 @@ def _schema(kind: Any, known: dict[str, Any]) -> dict[str, Any]:
     return dict(known[repr(kind)])
 
 
+def _one_or_many(one: Any, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a body that may be an array, if it may."""
+    return {"anyOf": [schema, {"type": "array", "items": schema}]} if one.many else schema
+
+
 def _operation(one: Any, known: dict[str, Any]) -> dict[str, Any]:
     """One operation."""
     lines = (one.run.__doc__ or "").strip().splitlines()
     named = [part[1 : part.index("}")] for part in one.path.split("/") if part.startswith("{")]
-    parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": _PATH[name]}
-        for name in named
+    described: list[tuple[str, str, str, Any]] = [(name, "path", _PATH[name], {"type": "string"}) for name in named]
+    described += [(name, "query", *_QUERY[name]) for name in one.query]
+    parameters = [
+        {"name": name, "in": place, "required": place == "path", "schema": schema, "description": text}
+        for name, place, text, schema in described
     ]
-    for name in one.query:
-        text, schema = _QUERY[name]
-        parameters.append({"name": name, "in": "query", "required": False, "schema": schema, "description": text})
-    answer, kind = _schema(one.answer, known), "application/json"
-    if one.many:
-        answer = {"anyOf": [answer, {"type": "array", "items": answer}]}
-    if one.answer is str:
-        kind = "text/html" if one.path == "/" else "text/plain"
+    kind = "application/json" if one.answer is not str else "text/html" if one.path == "/" else "text/plain"
+    answer = _one_or_many(one, _schema(one.answer, known))
     found: dict[str, Any] = {
         "operationId": one.run.__name__,
         "summary": lines[0] if lines else one.path,
@@ -455,10 +458,8 @@ def _operation(one: Any, known: dict[str, Any]) -> dict[str, Any]:
         schema = _schema(one.body, known)
         content: dict[str, Any] = {}
         for name in one.kinds:
-            of = schema if name == "application/json" or one.body is bytes else {"type": "string"}
-            if one.many and name == "application/json":
-                of = {"anyOf": [schema, {"type": "array", "items": schema}]}
-            content[name] = {"schema": of}
+            of = schema if name == JSON or one.body is bytes else {"type": "string"}
+            content[name] = {"schema": _one_or_many(one, of) if name == JSON else of}
         required = one.path in ("/v1/rank", "/v1/feedback", "/v1/experiments") or one.body is bytes
         found["requestBody"] = {"required": required, "content": content}
     return found

@@ -24,18 +24,9 @@ from rankwise.rankers._base import Ranker
 from rankwise.rankers._record import KIND, read_ranker, save_ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
 from rankwise.rankers.online.shown_list import ShownList
+from rankwise.serve import statefile
 from rankwise.serve.experiments import SPLIT_UNIT, Experiment, resume_mean
-from rankwise.serve.statefile import (
-    Event,
-    StateDamaged,
-    StateFile,
-    chain_at,
-    compaction_end,
-    digest_of,
-    file_digest,
-    read_events,
-    translate_errors_of,
-)
+from rankwise.serve.statefile import Event, StateDamaged, StateFile, digest_of
 from rankwise.serve.structs import encode, read_experiment
 from rankwise.serve.structs import read_feedback as read_stored
 
@@ -181,12 +172,12 @@ class Replay:
     @classmethod
     def at(cls, db: sqlite3.Connection, to: int | None = None, *, from_nothing: bool = False) -> "Replay":
         """The replay after event ``to`` (None: the last), from the last snapshot before it or from nothing."""
-        with translate_errors_of(db):
+        with statefile.translate_errors_of(db):
             (last,) = db.execute("SELECT coalesce(max(seq), 0) FROM event").fetchone()
             to = last if to is None else to
             if not 0 <= to <= last:
                 raise RankwiseError(f"the event must be between 0 and {last:,}, the last of the log, got {to:,}")
-            first = compaction_end(db)
+            first = statefile.compaction_end(db)
             if to < first:
                 raise RankwiseError(f"the log before event {first:,} was compacted, so event {to:,} cannot be replayed")
             row = db.execute(
@@ -201,8 +192,8 @@ class Replay:
         """Take in the events up to ``to``."""
         waiting: list[Closed] = []
         documents = 0
-        with translate_errors_of(db):
-            for event in read_events(db, self.seq, to):
+        with statefile.translate_errors_of(db):
+            for event in statefile.read_events(db, self.seq, to):
                 shown = event.shown
                 if shown is not None:
                     X = decode_features(shown.x, shown.wide)
@@ -236,19 +227,17 @@ class Replay:
 
     def _concerns(self, one: Closed, name: str) -> bool:
         """Whether a model learns from a list: from its own, and from those of the experiments that it is in."""
-        if one.model == name:
-            return True
         found = self.experiments.get(one.experiment or "")
-        return found is not None and name in (found.request.model, found.request.challenger)
+        return one.model == name or (found is not None and name in (found.request.model, found.request.challenger))
 
     def _account(self, lists: Sequence[Closed]) -> None:
         """The measure of what was shown, and the outcome of experiments."""
+        interleaved = {name for name, one in self.experiments.items() if one.request.kind == "interleave"}
         for name, served in self.models.items():
             if served.feedback_depth is not None:  # the measure needs labels that are not seen
                 continue
-            own = [one for one in lists if one.judged and one.model == name and self._kind(one) != "interleave"]
-            values = values_of(served.ranker, [(one.place, one.y) for one in own])
-            served.running.update(values)
+            own = [one for one in lists if one.judged and one.model == name and one.experiment not in interleaved]
+            served.running.update(values_of(served.ranker, [(one.place, one.y) for one in own]))
         for experiment in self.experiments.values():
             part = [one for one in lists if one.experiment == experiment.request.name]
             if part:
@@ -276,11 +265,6 @@ class Replay:
             team = np.frombuffer(one.teams or b"", np.uint8)
             credit = [float(one.y[team == side].sum()) for side in (0, 1)]
             experiment.account.update(float(np.sign(credit[1] - credit[0])))
-
-    def _kind(self, one: Closed) -> str | None:
-        """The kind of experiment that a list took part in."""
-        found = self.experiments.get(one.experiment or "")
-        return None if found is None else found.request.kind
 
     def _change(self, db: sqlite3.Connection, event: Event) -> None:
         """An event that is no feedback."""
@@ -374,7 +358,7 @@ def labels_of(feedback: Iterable[Any], ids: bytes, documents: int) -> Matrix:
 
 
 def decode_features(x: bytes, wide: int) -> Matrix:
-    """Features as they were shown, always as float64 so that blocks of any lists have the same bits."""
+    """Features as they were shown, always as float64: blocks of any lists then have the same bits."""
     kind, width = (np.float64 if wide < 0 else np.float32), abs(wide)
     return np.frombuffer(x, kind).reshape(-1, width).astype(np.float64)
 
@@ -408,7 +392,7 @@ def values_of(ranker: Ranker, orders: Sequence[tuple[NDArray[np.int32], Matrix]]
 
 def snapshot_digest(db: sqlite3.Connection, seq: int, body: bytes) -> bytes:
     """The digest of a snapshot, which belongs to one log."""
-    return digest_of(seq, chain_at(db, seq), body)
+    return digest_of(seq, statefile.chain_at(db, seq), body)
 
 
 def file_of(ranker: Ranker) -> bytes:
@@ -430,7 +414,7 @@ def ranker_of_bytes(data: bytes) -> Ranker:
 def ranker_of(db: sqlite3.Connection, digest: str) -> Ranker:
     """The ranker that is kept under a digest."""
     row = db.execute("SELECT data FROM file WHERE digest=?", (digest,)).fetchone()
-    if row is None or not isinstance(row[0], bytes) or file_digest(row[0]) != digest:
+    if row is None or not isinstance(row[0], bytes) or statefile.file_digest(row[0]) != digest:
         raise StateDamaged(f"the state is damaged: the model file {digest} is missing or was changed")
     return ranker_of_bytes(row[0])
 

@@ -193,7 +193,7 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
         access_log=False,
         server_header=False,
         limit_concurrency=_CONNECTIONS,
-        timeout_keep_alive=65,  # above the usual 60 s of proxies, so that they close first
+        timeout_keep_alive=65,  # above the usual 60 s of proxies, which close first
         timeout_graceful_shutdown=20,
         h11_max_incomplete_event_size=_HEADER_BYTES,
     )
@@ -201,7 +201,7 @@ def make_server(app: App, host: str, port: int, *, http: str = "h11") -> Any:
 
 
 async def run_server(server: Any, app: App, on_start: Callable[[str], None] | None = None) -> None:
-    """Run a server in the main thread until it is fields to stop; SIGHUP reads the tokens again."""
+    """Run a server in the main thread until it is told to stop; SIGHUP reads the tokens again."""
     listening = _listen(server.config.host, server.config.port)
     # uvicorn sends itself SIGTERM again after its clean end, which would keep the caller from ending cleanly, too
     before = signal.signal(signal.SIGTERM, lambda *_: None)

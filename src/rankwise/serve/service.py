@@ -29,29 +29,13 @@ from rankwise.guarantees.holdout.sequences import anytime_radius
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.scorer import Scorer
+from rankwise.serve import structs
 from rankwise.serve.drift import Drift
 from rankwise.serve.experiments import Experiment, as_interval, interleave
 from rankwise.serve.log import OWN, Entry, Log, LoopReply, RequestError, ShownRanking
 from rankwise.serve.replay import Replay, Served, file_at, ranker_of_bytes
 from rankwise.serve.statefile import StateFile, file_digest, open_to_read
-from rankwise.serve.structs import (
-    LONGEST_ID,
-    BoundAnswer,
-    CertificateAnswer,
-    ExperimentAnswer,
-    ExperimentRequest,
-    Feedback,
-    FeedbackAnswer,
-    LedgerAnswer,
-    Malformed,
-    ModelAnswer,
-    RankAnswer,
-    RankedItem,
-    RankRequest,
-    VersionAnswer,
-    encode,
-    read_name,
-)
+from rankwise.serve.structs import Feedback, RankAnswer, RankedItem, RankRequest, encode
 
 logger = logging.getLogger("rankwise.serve")
 
@@ -68,11 +52,6 @@ class Published:
     scorer: Scorer
     ranker: Ranker
     names: tuple[str, ...] | None
-
-    @property
-    def columns(self) -> dict[str, int]:
-        """Features by name."""
-        return {} if self.names is None else {name: column for column, name in enumerate(self.names)}
 
 
 @dataclass(frozen=True)
@@ -252,7 +231,7 @@ class Service:
         """Wait until everything up to ``seq`` is in the published models."""
         if self.view.seq >= seq:
             return
-        if seq > self.log.committed:  # whoever knows a place in the log was feedback it after its commit
+        if seq > self.log.committed:  # whoever knows a place in the log was told it after its commit
             raise RequestError(f"there is no event {seq:,} yet: the log ends at {self.log.committed:,}", 409, True)
         watcher = asyncio.get_running_loop(), asyncio.Event()
         self._watchers.append(watcher)
@@ -413,12 +392,8 @@ class Service:
         except RankwiseError as error:
             done.set_exception(error if isinstance(error, RequestError) else RequestError(str(error)))
             return
-        kind = "clicks" if feedback.grades is None else "grades"
-        self.log.add(
-            Entry(
-                feedback.id, kind, feedback.model or "", feedback.ranking, encode(feedback), done, feedback, shown=shown
-            )
-        )
+        kind, model = "clicks" if feedback.grades is None else "grades", feedback.model or ""
+        self.log.add(Entry(feedback.id, kind, model, encode(feedback), feedback.ranking, done, feedback, shown=shown))
 
     def _ranking_of(self, feedback: Feedback) -> ShownRanking:
         """The ranking that feedback describes itself: the order of its ids is the order that was shown."""
@@ -430,7 +405,7 @@ class Service:
     def close_ranking(self, ranking: str, id: str | None = None) -> "Future[tuple[int, bool]]":
         """End the clicks of a ranking: it is learned now."""
         named = f"{OWN}close:{ranking}" if id is None else _event_id(id)
-        return self._add(Entry(named, "close", "", ranking, b'{"by":"request"}', Future()))
+        return self._add(Entry(named, "close", "", b'{"by":"request"}', ranking))
 
     # ------------------------------------------------------------------------------------------- changes
 
@@ -438,17 +413,15 @@ class Service:
         """Add a model, or give a model a new file from which it goes on."""
         named = _event_id(id)
         body = {"file": file_digest(data), "features": _check_model(name, data).n_features_in_}
-        return self._add(Entry(named, "model", name, None, encode(body), Future(), file=data))
+        return self._add(Entry(named, "model", name, encode(body), file=data))
 
     def change(self, kind: str, name: str, body: dict[str, Any], id: str | None = None) -> "Future[tuple[int, bool]]":
         """Promote, roll back, freeze or thaw a model, or begin or stop an experiment."""
-        done: Future[tuple[int, bool]] = Future()
-        entry = Entry(_event_id(id), kind, name, None, encode(body), done)
-        version = body.get("version")
+        entry, version = Entry(_event_id(id), kind, name, encode(body)), body.get("version")
         if kind in ("promote", "rollback") and version is not None and name in self.view.models:
             with suppress(RuntimeError):  # it is shut down: the log says so
                 self._past.submit(self._add_with_file, entry, version)
-                return done
+                return cast("Future[tuple[int, bool]]", entry.done)
         return self._add(entry)
 
     def _add(self, entry: Entry) -> "Future[tuple[int, bool]]":
@@ -470,18 +443,18 @@ class Service:
             self._past_db = None
             self.log.add(entry)
 
-    def experiment(self, request: ExperimentRequest) -> "Future[tuple[int, bool]]":
+    def experiment(self, request: structs.ExperimentRequest) -> "Future[tuple[int, bool]]":
         """Begin an experiment."""
-        return self._add(Entry(_event_id(request.id), "experiment", request.model, None, encode(request), Future()))
+        return self._add(Entry(_event_id(request.id), "experiment", request.model, encode(request)))
 
     # ------------------------------------------------------------------------------------------- questions
 
-    def describe(self, name: str) -> ModelAnswer:
+    def describe(self, name: str) -> structs.ModelAnswer:
         """One model."""
         self.model(name)
         served, view = self.log.replay.models[name], self.view
         names = served.ranker._names()
-        return ModelAnswer(
+        return structs.ModelAnswer(
             name=name,
             ranker=served.ranker.name,
             features=served.ranker.n_features_in_ if names is None else list(names),
@@ -496,69 +469,49 @@ class Service:
             running=as_interval(served.running),
         )
 
-    def versions(self, name: str) -> "Future[list[VersionAnswer]]":
+    def versions(self, name: str) -> "Future[list[structs.VersionAnswer]]":
         """The versions of a model that were recorded, the newest first."""
         self.model(name)
         asked = "SELECT seq, digest, at, note FROM version WHERE model=? ORDER BY seq DESC LIMIT 1000"
-        return self.log.call(lambda: [VersionAnswer(*row) for row in self.state.db.execute(asked, (name,))])
+        return self.log.call(lambda: [structs.VersionAnswer(*row) for row in self.state.db.execute(asked, (name,))])
 
-    def ledger(self, name: str | None, delta: float = 0.05, gamma: float | None = None) -> LedgerAnswer:
+    def ledger(self, name: str | None, delta: float = 0.05, gamma: float | None = None) -> structs.LedgerAnswer:
         """The account of a model's run, to be read at any time."""
-        used = self.model(name)
-        served = self.log.replay.models[used.name]
+        served = self.log.replay.models[self.model(name).name]
         account = getattr(served.ranker, "ledger_", None)
-        bounds = []
-        if account is not None and account.rounds:
-            asked: list[dict[str, Any]] = [{"delta": delta, "anytime": True}]
-            asked += [] if gamma is None else [{"gamma": gamma}]
-            for one in asked:
-                try:
-                    bounds += [_bound(found, served) for found in account.bounds(**one)]
-                except (RankwiseError, ArithmeticError):
-                    continue  # this run has no such bound, or it is too large for float64
+        bounds = _bounds(served, delta, gamma)
         risk = any(one.of == RISK and one.applies is not False for one in bounds)
-        mean = None if account is None or not account.counted else account.mean
         points = [] if account is None else account.curve.points
-        every = max(1, len(points) // 256)
-        return LedgerAnswer(
-            model=used.name,
+        return structs.LedgerAnswer(
+            **_describe_measure(served),
+            bounds=bounds,
             seq=self.log.replay.seq,
             lag=self.log.committed - self.log.replay.seq,
-            rounds=account.rounds if account is not None else 0,
-            mistakes=account.mistakes if account is not None else 0,
-            loss=account.loss if account is not None else 0.0,
-            mean=mean,
-            measure=served.ranker._measure().title,
-            running=as_interval(served.running),
-            scope=served.running.scope.to_dict(),
-            preconditions=_preconditions(served),
-            bounds=bounds,
+            rounds=getattr(account, "rounds", 0),
+            mistakes=getattr(account, "mistakes", 0),
+            loss=getattr(account, "loss", 0.0),
+            mean=None if account is None or not account.counted else account.mean,
             refused=served.refused,
-            curve=[_with_bound(list(map(float, row)), delta, risk) for row in points[::every]],
+            curve=[_with_bound(list(map(float, row)), delta, risk) for row in points[:: max(1, len(points) // 256)]],
         )
 
-    def certificate(self, name: str | None) -> CertificateAnswer:
+    def certificate(self, name: str | None) -> structs.CertificateAnswer:
         """What is guaranteed about what a model has shown, simultaneously at all times."""
         used = self.model(name)
         served = self.log.replay.models[used.name]
-        measure = served.ranker._measure().title
-        return CertificateAnswer(
-            model=used.name,
+        return structs.CertificateAnswer(
+            **_describe_measure(served),
+            bounds=_bounds(served),
             version=used.version,
-            measure=measure,
-            running=as_interval(served.running),
             statement=(
                 f"with probability {1 - served.running.delta:g} the mean, over the {served.running.n:,} rankings that "
                 f"{used.name} showed and that were judged so far (with a relevant document, in the order in which "
-                f"their judgments were complete), of the expected {measure} of each given the earlier ones is in this "
-                "interval, simultaneously at all times, while the model learns"
+                f"their judgments were complete), of the expected {served.ranker._measure().title} of each given the "
+                "earlier ones is in this interval, simultaneously at all times, while the model learns"
             ),
-            scope=served.running.scope.to_dict(),
-            preconditions=_preconditions(served),
-            bounds=self.ledger(used.name).bounds,
         )
 
-    def experiments(self) -> list[ExperimentAnswer]:
+    def experiments(self) -> list[structs.ExperimentAnswer]:
         """All experiments with their read-outs."""
         models, found = self.log.replay.models, []
         for one in list(self.log.replay.experiments.values()):
@@ -590,13 +543,13 @@ class Service:
         return found
 
 
-def answer_of(outcome: "tuple[int, bool] | BaseException", id: str) -> FeedbackAnswer:
+def answer_of(outcome: "tuple[int, bool] | BaseException", id: str) -> structs.FeedbackAnswer:
     """One line of the answer to several events."""
     if isinstance(outcome, RequestError):
-        return FeedbackAnswer(None, False, id, str(outcome), outcome.status)
+        return structs.FeedbackAnswer(None, False, id, str(outcome), outcome.status)
     if isinstance(outcome, BaseException):
         raise outcome
-    return FeedbackAnswer(outcome[0], outcome[1], id)
+    return structs.FeedbackAnswer(outcome[0], outcome[1], id)
 
 
 def _new_ranking() -> str:
@@ -635,14 +588,14 @@ def _event_id(given: str | None) -> str:
         return secrets.token_urlsafe(12)
     if given.startswith(OWN):
         raise RequestError(f"the id of an event must not begin with {OWN!r}, which is reserved for the service")
-    if not 1 <= len(given) <= LONGEST_ID:
-        raise RequestError(f"the id of an event must have 1 to {LONGEST_ID} characters, got {len(given):,}")
+    if not 1 <= len(given) <= structs.LONGEST_ID:
+        raise RequestError(f"the id of an event must have 1 to {structs.LONGEST_ID} characters, got {len(given):,}")
     return given
 
 
 def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
     """Features by name as a matrix in the order of the model; NaN where one is not given."""
-    columns = used.columns
+    columns = {name: column for column, name in enumerate(used.names or ())}
     if not columns:
         raise DataError(f"the model {used.name!r} has no feature names: send ids and x")
     X = np.full((len(items), len(columns)), np.nan)
@@ -658,8 +611,8 @@ def _by_name(items: Any, used: Published) -> NDArray[np.float64]:
 def _check_model(name: str, data: bytes) -> Ranker:
     """The ranker in a file; refused if it cannot be ranked with, or not be asked for by its name."""
     try:
-        read_name(encode(name))
-    except Malformed:
+        structs.read_name(encode(name))
+    except structs.Malformed:
         raise DataError(
             f"the name of a model must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit, got "
             f"{name!r:.80}: choose another with --name"
@@ -672,6 +625,17 @@ def _check_model(name: str, data: bytes) -> Ranker:
     return ranker
 
 
+def _describe_measure(served: Served) -> dict[str, Any]:
+    """What answers say about the measure of what a model showed."""
+    return {
+        "model": served.name,
+        "measure": served.ranker._measure().title,
+        "running": as_interval(served.running),
+        "scope": served.running.scope.to_dict(),
+        "preconditions": _preconditions(served),
+    }
+
+
 def _preconditions(served: Served) -> list[str]:
     """What has to be true for the running measure to be what it seems."""
     by_clicks = f": {served.clicked:,} rankings were labeled by clicks, which favor what was shown first"
@@ -680,13 +644,27 @@ def _preconditions(served: Served) -> list[str]:
     return [str(Precondition(labels, False if served.clicked else None)), str(Precondition(judged))]
 
 
-def _bound(one: Bound, served: Served) -> BoundAnswer:
+def _bounds(served: Served, delta: float = 0.05, gamma: float | None = None) -> list[structs.BoundAnswer]:
+    """The bounds that hold for the run of a model."""
+    account, found = getattr(served.ranker, "ledger_", None), list[structs.BoundAnswer]()
+    if account is None or not account.rounds:
+        return found
+    asked: list[dict[str, Any]] = [{"delta": delta, "anytime": True}]
+    asked += [] if gamma is None else [{"gamma": gamma}]
+    for one in asked:
+        # this run may have no such bound, or one that is too large for float64
+        with suppress(RankwiseError, ArithmeticError):
+            found += [_bound(bound, served) for bound in account.bounds(**one)]
+    return found
+
+
+def _bound(one: Bound, served: Served) -> structs.BoundAnswer:
     """A bound of the run; labels from clicks depend on what was shown before, so they are no independent draws."""
     if served.clicked:
         changed = tuple(replace(each, met=False) if each == INDEPENDENT else each for each in one.preconditions)
         one = replace(one, preconditions=changed)
     conditions = [str(each) for each in one.preconditions]
-    return BoundAnswer(one.name, one.bounds, float(one.value), one.statement, one.applies, conditions)
+    return structs.BoundAnswer(one.name, one.bounds, float(one.value), one.statement, one.applies, conditions)
 
 
 def _with_bound(point: list[float], delta: float, risk: bool) -> list[float]:

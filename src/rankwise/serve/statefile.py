@@ -1,9 +1,9 @@
 """The state of a service: one SQLite file in WAL mode, locked by the one process that may write it.
 
 Tables: ``event`` is the log, ``shown`` what rankings showed, ``outcome`` when they were clicked and
-closed (apart, so that a row with features is written once), ``unit`` who took part in a split, ``file`` model files by
-digest, ``snapshot`` the state of all models after some event, ``version`` what was recorded under a note. The schema
-has a number (``user_version``).
+closed (apart: a row with features is then written once), ``unit`` who took part in a split, ``file`` model files by
+digest, ``snapshot`` the state of all models after some event, ``version`` what was recorded under a note. The schema,
+``schema.sql``, has a number (``user_version``).
 
 Everything that learning reads has a digest. An event carries the digest of its body, and in ``reads`` that of what it
 makes the models read besides: the ranking that it closes with its clicks, or a model file. The chain of an event covers
@@ -20,6 +20,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -27,26 +28,6 @@ from rankwise.errors import FileFormatError, RankwiseError, in_one_line
 from rankwise.serve.structs import pack
 
 VERSION = 3
-SCHEMA = """
-    CREATE TABLE event(
-        seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, model TEXT NOT NULL, ranking TEXT,
-        body BLOB, digest BLOB NOT NULL, reads BLOB, chain BLOB NOT NULL, at REAL NOT NULL);
-    CREATE TABLE shown(
-        id TEXT PRIMARY KEY, digest BLOB NOT NULL, model TEXT NOT NULL, version INTEGER NOT NULL, at REAL NOT NULL,
-        documents INTEGER NOT NULL, ids BLOB NOT NULL, wide INTEGER NOT NULL, x BLOB NOT NULL,
-        place BLOB NOT NULL, experiment TEXT, teams BLOB);
-    CREATE TABLE outcome(ranking TEXT PRIMARY KEY, clicked REAL, closed INTEGER) WITHOUT ROWID;
-    CREATE TABLE file(digest TEXT PRIMARY KEY, data BLOB NOT NULL);
-    CREATE TABLE snapshot(seq INTEGER PRIMARY KEY, digest BLOB NOT NULL, body BLOB NOT NULL, at REAL NOT NULL);
-    CREATE TABLE version(model TEXT, seq INTEGER, digest TEXT, at REAL, note TEXT, PRIMARY KEY(model, seq));
-    CREATE TABLE fact(name TEXT PRIMARY KEY, value);
-    CREATE INDEX clicks_of_ranking ON event(ranking) WHERE kind = 'clicks';
-    CREATE INDEX event_with_file ON event(kind) WHERE kind IN ('model', 'promote', 'rollback');
-    CREATE INDEX outcome_waiting ON outcome(clicked) WHERE closed IS NULL;
-    CREATE INDEX shown_at ON shown(at);
-    CREATE TABLE unit(unit INTEGER PRIMARY KEY);
-    """
-
 # Bytes of a page of a new file, and of the write-ahead log before they go into the file. Rankings with many features
 # take several pages: large ones cost less CPU, and no more for single events.
 _PAGE, _CHECKPOINT = 16_384, 16 << 20
@@ -110,18 +91,11 @@ class Event(NamedTuple):
     clicks: list[bytes]
 
 
-_SHOWN = ", ".join(ShownRow._fields)
 _READ = f"""
     SELECT e.seq, e.id, e.kind, e.model, e.ranking, e.body, e.digest, e.reads, e.chain, e.at,
         s.digest, {", ".join(f"s.{name}" for name in ShownRow._fields)}
     FROM event e LEFT JOIN shown s ON e.kind IN {_CLOSES} AND s.id = e.ranking
     WHERE e.seq > ? AND e.seq <= ? ORDER BY e.seq"""
-
-
-def insert_row(db: sqlite3.Connection, row: ShownRow) -> None:
-    """Write what a ranking showed with its digest, unless it is there."""
-    marks = ",".join("?" * (len(row) + 1))
-    db.execute(f"INSERT OR IGNORE INTO shown(digest, {_SHOWN}) VALUES({marks})", (digest_of(*row), *row))
 
 
 def reads_of(db: sqlite3.Connection, ranking: str | None) -> bytes:
@@ -254,7 +228,8 @@ class StateFile:
                         check_tail(db, self.path, 0 if accept_loss else read_mark(self.path), _TAIL)
                 self.db = self._held.enter_context(closing(connect(self.path)))
                 if is_new:
-                    self.db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={VERSION}; COMMIT;")
+                    schema = files("rankwise.serve").joinpath("schema.sql").read_text(encoding="utf-8")
+                    self.db.executescript(f"BEGIN; {schema} PRAGMA user_version={VERSION}; COMMIT;")
                 self.resume()
                 self._mark = self._held.enter_context(_open_private(_mark_path(self.path)))
                 self.acknowledge()

@@ -7,19 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from rankwise.errors import RankwiseError
+from rankwise.serve import statefile
 from rankwise.serve.replay import Replay, snapshot_digest
-from rankwise.serve.statefile import (
-    ShownRow,
-    StateDamaged,
-    StateFile,
-    check_tail,
-    compaction_end,
-    digest_of,
-    file_digest,
-    open_to_read,
-    read_mark,
-    translate_errors,
-)
+from rankwise.serve.statefile import ShownRow, StateDamaged, StateFile, compaction_end, digest_of, file_digest
 from rankwise.serve.structs import read_any
 
 
@@ -41,7 +31,7 @@ def backup(path: str | os.PathLike[str], to: str | os.PathLike[str]) -> int:
     if Path(to).exists():
         raise RankwiseError(f"{to} already exists: choose another name for the copy")
     beside = Path(f"{to}.part")
-    with closing(open_to_read(path)) as source, translate_errors(beside):
+    with closing(statefile.open_to_read(path)) as source, statefile.translate_errors(beside):
         try:
             beside.unlink(missing_ok=True)
             # for its owner alone: it says what users saw and did
@@ -82,12 +72,12 @@ def check(path: str | os.PathLike[str]) -> dict[str, int]:
         If anything is not as it was written.
     """
     path = Path(os.path.realpath(path))
-    acknowledged = read_mark(path)  # before the moment that is looked at
-    with closing(open_to_read(path)) as db, translate_errors(path):
+    acknowledged = statefile.read_mark(path)  # before the moment that is looked at
+    with closing(statefile.open_to_read(path)) as db, statefile.translate_errors(path):
         (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise StateDamaged(f"{path} is damaged: {' '.join(str(found).split()):.200}")
-        events = check_tail(db, path, acknowledged)
+        events = statefile.check_tail(db, path, acknowledged)
         return {"events": events, **_check_rest(db, path)}
 
 
@@ -179,7 +169,7 @@ def compact(state: StateFile) -> dict[str, int]:
     dict of str to int
         What was removed.
     """
-    with translate_errors(state.path):
+    with statefile.translate_errors(state.path):
         replay = Replay.at(state.db)
         replay.snapshot(state, "compaction", time.time())
         closed = "SELECT ranking FROM outcome WHERE closed<=?"
