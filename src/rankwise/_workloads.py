@@ -44,6 +44,7 @@ def workloads() -> dict[str, Callable[[], None]]:
         "losses": _losses,
         "permutation losses": _permutation_losses,
         "objective": _objective,
+        "Scaler": _scaler,
         "Scorer": _scorer,
         "trees": _trees,
         "rank": _rank,
@@ -357,6 +358,13 @@ def _export() -> None:
     queries = _queries()
     for model in (rw.RidgeRanker(alpha=1.0).fit(queries), rw.RankBoost(rounds=3).fit(queries)):
         rw.export(model, "python", sample=queries)
+
+
+def _scaler() -> None:
+    """Normal scores, and thresholds on them."""
+    for queries in _forms():
+        scaled = rw.Scaler("normal").fit_transform(queries)
+    rw.export(rw.RankBoost(rounds=3).fit(scaled), "python", sample=queries)
 
 
 def _streams() -> None:

@@ -347,6 +347,9 @@ def test_at_most_255_knots_are_within_the_stated_distance_of_all(draw, size):
     error = np.abs(np.interp(full_knots, knots, scores) - full_scores)
     assert error.max() <= 2 * np.ptp(full_scores) / 254 + 1e-12
     assert set(zip(knots, scores, strict=True)) <= set(zip(full_knots, full_scores, strict=True))
+    scaler = Scaler("normal").fit(x[:, None])
+    np.testing.assert_array_equal(scaler.transform(knots[:, None])[:, 0], scores)
+    np.testing.assert_allclose(scaler.transform(x[:, None])[:, 0], np.interp(x, knots, scores), rtol=1e-12, atol=1e-12)
 
 
 def test_of_255_distinct_values_each_is_a_knot_and_of_256_not_all_are():

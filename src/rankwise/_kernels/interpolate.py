@@ -18,39 +18,63 @@ Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 
 
+# Rows whose values of one feature are searched side by side: no branch depends on a value, and none is mispredicted.
+_TILE = 32
+
+
 @kernel(inline="always")
-def _at(x, first, last, knot, height):
-    """The function with the knots first..last at x."""
-    if x <= knot[first]:
-        return height[first]
-    if x >= knot[last]:
-        return height[last]
-    low, high = first, last  # knot[low] <= x < knot[high]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if x >= knot[middle]:
-            low = middle
-        else:
-            high = middle
-    gap = knot[high] - knot[low]
-    if gap < np.inf:
-        share = (x - knot[low]) / gap
-    else:  # too far apart for float64: all three are halved
-        share = (0.5 * x - 0.5 * knot[low]) / (0.5 * knot[high] - 0.5 * knot[low])
-    return min(height[low] + (height[high] - height[low]) * share, height[high])
+def _between(x, low, knot, height):
+    """The function at x, between the knots low and low + 1 or at one of them."""
+    high = low + np.uint32(1)
+    unit = 1.0 if knot[high] - knot[low] < np.inf else 0.5  # knots may be too far apart for float64
+    share = (unit * x - unit * knot[low]) / (unit * knot[high] - unit * knot[low])
+    inside = min(height[low] + (height[high] - height[low]) * share, height[high])
+    return height[high] if x >= knot[high] else inside
+
+
+@kernel(inline="always")
+def _step(x, low, half, knot):
+    """The later knot of two if it is not above x."""
+    return low + half if x >= knot[low + half] else low
 
 
 def _rows(X, start, knot, height, out, first, last):
     """Rows first..last-1 of ``out``."""
-    for row in range(first, last):
+    low, x = np.empty(_TILE, np.uint32), np.empty(_TILE)
+    for top in range(first, last, _TILE):
+        size = min(_TILE, last - top)
         for feature in range(X.shape[1]):
-            out[row, feature] = _at(np.float64(X[row, feature]), start[feature], start[feature + 1] - 1, knot, height)
+            begin, end = np.uint32(start[feature]), np.uint32(start[feature + 1] - 1)
+            for i in range(_TILE):
+                low[i], x[i] = begin, knot[begin]
+            for i in range(size):
+                x[i] = min(max(np.float64(X[top + i, feature]), knot[begin]), knot[end])
+            ahead = end - begin
+            while ahead > np.uint32(1):
+                half = ahead >> np.uint32(1)
+                for i in range(_TILE):
+                    low[i] = _step(x[i], low[i], half, knot)
+                ahead -= half
+            if end > begin:
+                for i in range(_TILE):
+                    x[i] = _between(x[i], low[i], knot, height)
+            else:
+                for i in range(_TILE):
+                    x[i] = height[begin]
+            for i in range(size):
+                out[top + i, feature] = x[i]
 
 
 def _values(x, feature, start, knot, height, out):
     """The value of x[i] as one of feature[i]."""
     for i in range(len(x)):
-        out[i] = _at(x[i], start[feature[i]], start[feature[i] + 1] - 1, knot, height)
+        low, end = np.uint32(start[feature[i]]), np.uint32(start[feature[i] + 1] - 1)
+        own, ahead = min(max(x[i], knot[low]), knot[end]), end - low
+        while ahead > np.uint32(1):
+            half = ahead >> np.uint32(1)
+            low = _step(own, low, half, knot)
+            ahead -= half
+        out[i] = _between(own, low, knot, height) if end > low else height[low]
 
 
 @cache

@@ -182,7 +182,8 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         them, and all are learned from. "train": it selects penalties and is not learned from.
     scale : {"auto", "none"}, default="auto"
         "auto" divides features by their standard deviation within queries, pooled over queries; a feature that is
-        constant within every query gets the weight 0. "none" takes features as they are.
+        constant within every query gets the weight 0. "none" takes features as they are. Normal scores are no unit but
+        a map: ``MappedRanker(Scaler("normal"), RidgeCommittee())``.
     folds : int, default=5
         Number of parts of the queries that select penalties, each by the fit on the other parts. Of more than 2,000
         queries a single part is held out, of at most 2,000 queries.
