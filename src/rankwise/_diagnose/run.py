@@ -32,6 +32,7 @@ from rankwise._diagnose.queries import (
     list_facts,
 )
 from rankwise._diagnose.row_order import find_ordered_features
+from rankwise._parameters import Jobs, validated
 from rankwise.errors import DataError
 from rankwise.queries.checks import names_or_columns
 from rankwise.queries.parts.parts import Parts
@@ -41,11 +42,12 @@ from rankwise.queries.source import QuerySet
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 
+@validated
 def diagnose(
     queries: Queries | Parts | Mapping[str, Queries | Parts],
     *others: Queries | Parts | Mapping[str, Queries | Parts],
     gain: Gain = "exp2",
-    n_jobs: int | None = None,
+    n_jobs: Jobs = None,
     verbose: bool = False,
 ) -> Diagnosis:
     """Look for what makes rankers fail silently: in the queries, the labels, the features, and between splits.
