@@ -24,7 +24,7 @@ from rankwise.errors import DataError, DataWarning, RankwiseError, in_one_line, 
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.guarantees._bound import APPROXIMATE, Scope
 from rankwise.measures._base import Empty, Measure, Ties, settle
-from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
+from rankwise.measures.compute import ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention
 from rankwise.queries import checks, grouping
 from rankwise.queries.overlap import overlap
@@ -468,9 +468,6 @@ def evaluate(
     else:
         raw, lists = measure_block(judged, scores)
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
-    for choice in stated:
-        if not isinstance(choice, str) or choice not in EMPTY:
-            raise RankwiseError(f"empty must be one of {', '.join(map(repr, EMPTY))}, got {choice!r}")
     return Evaluation(
         measures=tuple(parsed),
         titles=tuple(titles),
@@ -487,7 +484,7 @@ def evaluate(
 
 def _warn_if_seen(model: Any, judged: Queries | Parts) -> None:
     """Warn if a model has learned from the queries that it is measured on, or was selected by them."""
-    seen = record_of(model).seen
+    seen = record_of(model).seen if hasattr(model, "predict") else None
     if seen is None:
         return
     aligned = align(model, judged)
