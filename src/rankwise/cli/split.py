@@ -114,8 +114,7 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     """Open the file: a table that stays one keeps its rows, anything else is read as queries."""
     from rankwise.io.any_file import keep_rows, kind_of
     from rankwise.io.sources import open_text
-    from rankwise.io.tables.frames import suffix_of
-    from rankwise.io.tables.rows import ARROW_ENDINGS, is_arrow
+    from rankwise.io.tables.rows import ARROW_ENDINGS, is_arrow, suffix_of
 
     if reading.is_parts(data):
         return _as_parts(data, to)

@@ -12,6 +12,7 @@ import csv
 import io
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,58 +24,74 @@ from rankwise._extras import require
 from rankwise._files import STORE, path_of, signature, writing, writing_bytes
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import ByteStream, beginning_of, open_stream
-from rankwise.io.tables.csv import CsvText
-from rankwise.io.tables.frames import from_frame, suffix_of
-from rankwise.io.tables.rows import Roles, TableRows, as_queries, is_arrow, read_arrow
+from rankwise.io.tables.csv import CsvText, read_text_table
+from rankwise.io.tables.frames import from_frame, read_table, write_table
+from rankwise.io.tables.rows import (
+    ARROW_ENDINGS,
+    TEXTS,
+    Roles,
+    TableRows,
+    as_queries,
+    is_arrow,
+    read_arrow,
+    suffix_of,
+)
 from rankwise.queries.queries import Queries
 
-_TABLES = (".parquet", ".csv")  # endings that are written; frames.is_table has those that are read
-_OF_TABLES = ("docid", "ignore", "grades", "features")
-_JUDGED = ("judgments",)
-_OF_LOGS = (*_JUDGED, "features", "missing", "unjudged")
+_TABLES = (".parquet", ".csv")  # endings that are written
+# options about columns, and the judgments of logs: LETOR text has neither
+OF_COLUMNS = ("qid", "label", "docid", "ignore", "grades", "features", "kinds", "columns", "judgments")
+_OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features", "missing", "unjudged")
+_OF_LOGS = ("judgments", "features", "missing", "unjudged")
 _STORES = (".rankwise", ".safetensors")
 _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 
 
-def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
+def read_any(path: "str | os.PathLike[str] | ByteStream", kind: str | None = None, **options: Any) -> Queries:
     """Read judged queries from a LETOR text, a table (CSV, JSON rows, Parquet, Arrow), a rankwise file, or a log.
 
     Parameters
     ----------
-    path : path
+    path : path or ByteStream
         The file; ``-`` is a LETOR text on standard input.
-    qid : str, default="qid"
-        The column of query ids, for tables.
-    label : str, default="label"
-        The column of labels, for tables.
+    kind : {"store", "table", "json", "text"}, default=None
+        What it is; None takes :func:`kind_of`.
     **options : keyword arguments
-        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; ``judgments`` for
-        logs, as in :func:`read_ltr_log`; the others are those of :func:`read_letor`.
+        ``qid``, ``label``, ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in
+        :func:`from_frame`; ``judgments`` for logs, as in :func:`read_ltr_log`; the others are those of
+        :func:`read_letor`. Options for files of another kind are left out.
 
     Returns
     -------
     queries : Queries
         The queries of the file.
     """
-    kind = kind_of(path)
+    source: Any = path
+    kind = kind or kind_of(source)
     if kind == "store":
         from rankwise.queries.stored import load_queries
 
-        return load_queries(path)
+        return load_queries(source)
+    if kind == "table" and (isinstance(path, ByteStream) or not is_arrow(path_of(path))):
+        return read_text_table(source, **_among(options, _OF_TABLES))
     if kind == "table":
-        from rankwise.io.tables.frames import read_table
-
-        known = {name: options[name] for name in (*_OF_TABLES, "missing", "unjudged") if name in options}
-        return read_table(path, qid=qid, label=label, **known)
+        return read_table(source, **_among(options, _OF_TABLES))
     if kind == "json":
         from rankwise.io.ltr_log import read_ltr_log
 
-        known = {name: options[name] for name in _OF_LOGS if name in options}
-        return read_ltr_log(path, **{"judgments": None, **known})
+        return read_ltr_log(source, **_among(options, _OF_LOGS))
     from rankwise.io.letor.read import read_letor
 
-    of_others = (*_OF_TABLES, *_JUDGED)
-    return read_letor(path, **{name: value for name, value in options.items() if name not in of_others})
+    return read_letor(source, **of_letor(options))
+
+
+def _among(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: options[name] for name in names if name in options}
+
+
+def of_letor(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that apply to LETOR text."""
+    return {name: value for name, value in options.items() if name not in OF_COLUMNS}
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -101,10 +118,9 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "text"
     if os.path.isdir(name):
         raise FileFormatError(f"{name} is a folder, expected a file; read_folds reads a folder of folds")
-    from rankwise.io.tables.frames import is_table
-
+    called_table = suffix_of(name) in (*ARROW_ENDINGS, *TEXTS)
     if not os.path.isfile(name):  # a pipe can be read only once
-        return "table" if is_table(name) else "text"
+        return "table" if called_table else "text"
     if is_store(name):
         return "store"
     if is_arrow(name):
@@ -115,7 +131,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "table" if kind == "records" else "json"
     # a header holds names: the first line of judgments and runs holds numbers
     headed = kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first[0]))
-    return "table" if is_table(name) or headed else "text"
+    return "table" if called_table or headed else "text"
 
 
 def is_json(path: str | os.PathLike[str]) -> bool:
@@ -197,8 +213,6 @@ def write_any(queries: Queries, target: str | os.PathLike[str], sparse: bool = F
     if ending in _STORES:
         queries.save(target)
     elif ending in _TABLES:
-        from rankwise.io.tables.frames import write_table
-
         write_table(queries, target)
     elif ending == ".qrels":
         from rankwise.io.trec import write_qrels
@@ -216,11 +230,10 @@ def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtyp
     from rankwise.io.letor.stream import iter_letor
     from rankwise.queries.stored import QueriesWriter
 
-    reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES, *_JUDGED)}
     total = None if os.fspath(source) == "-" else os.path.getsize(source)
     queries = documents = 0
     with progress("converting", total) as bar, QueriesWriter(target) as writer:
-        for block in iter_letor(source, dtype=dtype, on_read=bar.advance, **reading):
+        for block in iter_letor(source, dtype=dtype, on_read=bar.advance, **of_letor(options)):
             writer.append(block)
             queries += len(block)
             documents += block.n_documents

@@ -26,12 +26,13 @@ from rankwise.io.letor.read import FeatureCount, Unjudged, ZeroBased, as_reading
 from rankwise.io.letor.stream import iter_blocks
 from rankwise.io.sources import ByteStream, open_text
 from rankwise.io.tables.csv import CsvText
-from rankwise.io.tables.frames import name_in_errors, open_frame, refuse_other_json, rows_of
+from rankwise.io.tables.frames import open_frame, rows_of
 from rankwise.io.tables.rows import (
     Columns,
     Roles,
     TableRows,
     is_arrow,
+    name_in_errors,
     noted_roles,
     open_arrow,
     without_unjudged,
@@ -387,7 +388,6 @@ class SourceReader:
 
     def _csv(self, stream: ByteStream) -> Iterator[SourceBlock]:
         """A CSV text."""
-        refuse_other_json(stream)
         asked, text = self._options, CsvText.open(stream)
         with name_in_errors(stream.name):
             wanted = text.select(

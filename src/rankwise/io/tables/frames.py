@@ -8,7 +8,6 @@ A table has one row per document: the columns ``qid``, ``docid`` and ``label``, 
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,21 +19,22 @@ from rankwise._files import path_of, writing
 from rankwise._parameters import validated
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
-from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.io.sources import ByteStream, open_text
-from rankwise.io.tables.csv import CsvText
+from rankwise.errors import DataError, RankwiseError
+from rankwise.io.sources import ByteStream
+from rankwise.io.tables.csv import open_csv, read_text_table
 from rankwise.io.tables.rows import (
-    ARROW_ENDINGS,
     Columns,
     Roles,
     TableRows,
     Unjudged,
     as_queries,
     is_arrow,
+    name_in_errors,
     noted_roles,
     open_arrow,
     read_arrow,
     side_by_side,
+    suffix_of,
     text_as_feature,
     whole_lists,
     without_unjudged,
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 File = str | os.PathLike[str]
-TEXTS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")  # endings of tables that are text
-_OF_TEXTS = ("missing", "unjudged")  # options that LETOR texts share
 
 
 def from_frame(
@@ -179,11 +177,6 @@ def _not_utf8(queries: Queries) -> str:
     return "a text of the queries cannot go into a table: it holds bytes that are not UTF-8"
 
 
-def is_table(path: File) -> bool:
-    """Whether a file is a table, by its name alone; ``-`` is not."""
-    return suffix_of(path) in (*ARROW_ENDINGS, *TEXTS)
-
-
 def read_table(path: File | ByteStream, **columns: Any) -> Queries:
     """Read judged queries from a Parquet, Arrow, CSV or JSON file; what it is, its content says.
 
@@ -205,12 +198,8 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
     queries : Queries
         The queries of the file.
     """
-    if isinstance(path, ByteStream):
-        return _read_text(path, columns)
-    name = path_of(path)
-    if not is_arrow(name):
-        with open_text(path) as source:
-            return _read_text(source, columns)
+    if isinstance(path, ByteStream) or not is_arrow(name := path_of(path)):
+        return read_text_table(path, **columns)
     table, facts = read_arrow(name)
     label = columns.pop("label", "label")
     columns = {"label": label, **noted_roles(Roles(label=label), facts, table.column_names), **columns}
@@ -250,13 +239,10 @@ def iter_table(
     block : Queries
         Whole queries.
     """
-    if isinstance(path, ByteStream):
-        yield from _iter_csv(path, roles, rows, missing)
-        return
-    name = path_of(path)
-    if not is_arrow(name):
-        with open_text(path, on_read) as source:
-            yield from _iter_csv(source, roles, rows, missing)
+    if isinstance(path, ByteStream) or not is_arrow(name := path_of(path)):
+        with open_csv(path, on_read) as text, name_in_errors(text.source.name):
+            wanted = text.select(roles, missing=missing)
+            yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, text.source.name)
         return
     table = open_arrow(name)
     with name_in_errors(name):
@@ -308,55 +294,6 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
 def _names_of(queries: Queries) -> Sequence[str]:
     """The feature names, ``f_1``, ``f_2``, ... where there are none."""
     return queries.feature_names or [f"f_{place}" for place in range(1, queries.n_features + 1)]
-
-
-# ---------------------------------------------------------------------------------------------------------------- files
-
-
-def suffix_of(path: File) -> str:
-    """The ending that says what a file is; that of ``t.csv.gz`` is ``.csv``."""
-    return os.path.splitext(path_of(path).lower().removesuffix(".gz"))[1]
-
-
-@contextmanager
-def name_in_errors(name: str) -> Iterator[None]:
-    """Put the name of the file before messages about its data."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
-
-
-def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
-    """Read a CSV text, or a LETOR text under the name of one."""
-    if source.kind == "letor":
-        from rankwise.io.letor.read import read_letor
-
-        return read_letor(source, **{name: columns[name] for name in _OF_TEXTS if name in columns})
-    refuse_other_json(source)
-    policies = {name: columns.pop(name) for name in ("missing", "unjudged", "grades") if name in columns}
-    text = CsvText.open(source)
-    with name_in_errors(source.name):
-        wanted = text.select(Roles(**columns), **policies)
-        rows = without_unjudged(TableRows.concat(list(text.pieces(wanted))), wanted.unjudged)
-        return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
-
-
-def refuse_other_json(source: ByteStream) -> None:
-    """Raise an error for JSON that has no rows."""
-    if source.kind == "json":
-        raise FileFormatError(
-            f"{source.name} is JSON without rows: expected one object per document, on lines of their own or in a list"
-        )
-
-
-def _iter_csv(source: ByteStream, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
-    """Read a CSV text in blocks of whole queries."""
-    refuse_other_json(source)
-    text = CsvText.open(source)
-    with name_in_errors(source.name):
-        wanted = text.select(roles, missing=missing)
-        yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, source.name)
 
 
 # ---------------------------------------------------------------------------------------------- columns of a data frame

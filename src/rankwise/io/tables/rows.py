@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._files import ARROW, PARQUET, signature
+from rankwise._files import ARROW, PARQUET, path_of, signature
 from rankwise._kernels.parallel import available_memory
 from rankwise._store import KEY
 from rankwise.errors import DataError, FileFormatError, nearest
@@ -341,7 +341,22 @@ def _query_weights(queries: Queries, values: NDArray[np.float64], name: str) -> 
 
 
 ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
+TEXTS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")  # endings of tables that are text
 _BATCH = 100_000
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The ending that says what a file is; that of ``t.csv.gz`` is ``.csv``."""
+    return os.path.splitext(path_of(path).lower().removesuffix(".gz"))[1]
+
+
+@contextmanager
+def name_in_errors(name: str) -> Iterator[None]:
+    """Put the name of the file before messages about its data."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
 
 
 def is_arrow(name: str) -> bool:
