@@ -20,7 +20,7 @@ from rankwise.features.roles import docids_of, labels_of, training_layout, weigh
 from rankwise.features.state import digest_of, digest_of_state, plain_state, read_state, rehearse
 from rankwise.features.table import QueriesTable, RawTable, as_table
 from rankwise.features.treatments import Layout, Treatment, treat, treat_by
-from rankwise.io.tables.rows import TableRows, Unjudged, as_queries, without_unjudged
+from rankwise.io.tables.rows import TableRows, Unjudged, as_queries, list_names, without_unjudged
 from rankwise.queries.checks import Floats, as_whole, first_repeated, refuse_unless_one_of
 from rankwise.queries.grouping import by_id
 from rankwise.queries.queries import Queries
@@ -182,12 +182,11 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         used = [name for key in self.transformers or () for name in _columns_of(key)]
         lacking = [name for name in (*named, *used, *(self.per_query or ())) if name not in table.names]
         if lacking:
-            raise DataError(f"there is no column {_list_names(lacking)}, which the parameters of the builder name")
+            names = list_names(list(map(repr, lacking)))
+            raise DataError(f"there is no column {names}, which the parameters of the builder name")
         asked = {"categories": "category", "dates": "date"}
         found = []
-        for name in table.names:
-            if name in taken:
-                continue
+        for name in (name for name in table.names if name not in taken):
             one = decide(table.column(name), self.max_levels, owner, named.get(name))  # type: ignore[arg-type]
             for parameter, kind in asked.items():
                 if one.kind == kind and getattr(self, parameter) == "ignore" and name not in used:
@@ -305,7 +304,8 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         wanted = [*self.columns_in_, *([] if grouped or one_query else [qid])]
         lacking = [name for name in wanted if name not in table.names]
         if lacking:
-            raise DataError(f"the table has no column {_list_names(lacking)}, which the features were learned from")
+            names = list_names(list(map(repr, lacking)))
+            raise DataError(f"the table has no column {names}, which the features were learned from")
         if isinstance(table, QueriesTable):
             queries = table.queries
             layout: Layout = (queries.start, queries.scattered_rows)
@@ -463,18 +463,10 @@ def _as_ways(ways: Any) -> tuple[str, ...]:
 
 def _without_repeats(names: list[str]) -> list[str]:
     """Names of features; one that occurs again gets a number."""
-    seen: set[str] = set()
-    found = []
+    found: dict[str, None] = {}
     for name in names:
         number, fresh = 2, name
-        while fresh in seen:
+        while fresh in found:
             fresh, number = f"{name}#{number}", number + 1
-        seen.add(fresh)
-        found.append(fresh)
-    return found
-
-
-def _list_names(names: Sequence[str]) -> str:
-    """Names for a message."""
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(map(repr, names[:_LISTED])) + more
+        found[fresh] = None
+    return list(found)
