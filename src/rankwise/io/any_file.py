@@ -12,10 +12,9 @@ import csv
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,7 @@ from rankwise.io.tables.rows import (
     read_arrow,
     suffix_of,
 )
+from rankwise.queries.checks import Floats
 from rankwise.queries.queries import Queries
 
 _TABLES = (".parquet", ".csv")  # endings that are written
@@ -181,10 +181,19 @@ def convert_any(
     if ending in _STORES and kind_of(source) == "text":
         return _stream(source, target, dtype, options)
     queries = read_any(source, **({"dtype": dtype} if kind_of(source) == "text" else {}), **options)
-    if str(queries.X.dtype) != dtype:
-        queries = queries.map_features(lambda X: X.astype(dtype))
-    write_any(queries, target, sparse)
+    write_any(of_type(queries, dtype), target, sparse)
     return f"{target}: {queries}"
+
+
+def as_type(X: Floats, dtype: str) -> Floats:
+    """Features of another type; numbers that float32 cannot hold become infinite and are found by the check."""
+    with np.errstate(over="ignore"):
+        return X.astype(dtype, copy=False)
+
+
+def of_type(queries: Queries, dtype: str) -> Queries:
+    """The queries with features of this type; numbers that it cannot hold raise an error."""
+    return queries if str(queries.X.dtype) == dtype else queries.map_features(lambda X: as_type(X, dtype))
 
 
 def _ending(target: str | os.PathLike[str]) -> str:
@@ -246,74 +255,24 @@ def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtyp
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class CsvRecords:
-    """The records of a CSV text.
-
-    Attributes
-    ----------
-    queries : Queries
-        Which query each record belongs to; without features and labels.
-    header : bytes
-        The line of names.
-    records : list of bytes
-        The records, each with its line break.
-    """
-
-    queries: Queries
-    header: bytes
-    records: list[bytes]
-
-    def write(self, rows: Rows, path: str | os.PathLike[str]) -> None:
-        """Write these records under the header; a path that ends in ``.gz`` is gzipped.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The numbers of the records.
-        path : path
-            The file.
-        """
-        with writing_bytes(path) as file:
-            file.write(self.header + b"".join(self.records[row] for row in rows))
-
-
-@dataclass(frozen=True)
-class ArrowRows:
-    """The rows of a Parquet or Arrow file.
+class KeptRows(NamedTuple):
+    """The rows of a table, which can be written elsewhere unchanged.
 
     Attributes
     ----------
     queries : Queries
         Which query each row belongs to; without features and labels.
-    table : pyarrow.Table
-        The whole table.
+    write : callable
+        Takes the numbers of rows and a path, and writes them in the format of the path's ending; CSV under the line of
+        names, gzipped if the path ends in ``.gz``.
     """
 
     queries: Queries
-    table: Any
-
-    def write(self, rows: Rows, path: str | os.PathLike[str]) -> None:
-        """Write these rows in the format of the path's ending.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The numbers of the rows.
-        path : path
-            The file.
-        """
-        chosen = self.table.take(rows)
-        with writing(path) as part:
-            if suffix_of(path) == ".parquet":
-                require("pyarrow.parquet").write_table(chosen, part)
-            else:
-                with require("pyarrow.ipc").new_file(os.fspath(part), chosen.schema) as file:
-                    file.write_table(chosen)
+    write: Callable[[Rows, str | os.PathLike[str]], None]
 
 
-def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRecords | ArrowRows:
-    """Read a table so that its rows can be written elsewhere unchanged.
+def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> KeptRows:
+    """Read a table whose rows are to be written elsewhere unchanged.
 
     Parameters
     ----------
@@ -324,7 +283,7 @@ def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRec
 
     Returns
     -------
-    rows : CsvRecords or ArrowRows
+    rows : KeptRows
         The rows, and the query of each.
 
     Raises
@@ -335,10 +294,20 @@ def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRec
     if isinstance(source, ByteStream):
         return _csv_records(source, qid)
     table, _ = read_arrow(os.fspath(source))
-    return ArrowRows(from_frame(table, qid=qid, label=None, features=[]), table)
+
+    def write(rows: Rows, path: str | os.PathLike[str]) -> None:
+        chosen = table.take(rows)
+        with writing(path) as part:
+            if suffix_of(path) == ".parquet":
+                require("pyarrow.parquet").write_table(chosen, part)
+            else:
+                with require("pyarrow.ipc").new_file(os.fspath(part), chosen.schema) as file:
+                    file.write_table(chosen)
+
+    return KeptRows(from_frame(table, qid=qid, label=None, features=[]), write)
 
 
-def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
+def _csv_records(source: ByteStream, qid: str) -> KeptRows:
     """The records of an opened CSV text."""
     text = CsvText.open(source)
     wanted = text.select(Roles(qid=qid, label=None, features=()))
@@ -355,7 +324,14 @@ def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
     ending = "\r\n" if records[0].endswith(b"\r\n") else "\n"
     if not records[-1].endswith(b"\n"):
         records[-1] += ending.encode()
-    return CsvRecords(as_queries(TableRows.concat(pieces), [], "error"), _header(text, ending), records)
+    header = io.StringIO()
+    csv.writer(header, delimiter=text.format.delimiter, lineterminator=ending).writerow(text.names)
+
+    def write(rows: Rows, path: str | os.PathLike[str]) -> None:
+        with writing_bytes(path) as file:
+            file.write(header.getvalue().encode("utf-8") + b"".join(records[row] for row in rows))
+
+    return KeptRows(as_queries(TableRows.concat(pieces), [], "error"), write)
 
 
 def _records(block: bytes) -> list[bytes]:
@@ -374,10 +350,3 @@ def _records(block: bytes) -> list[bytes]:
                 found.append(held)
             held = b""
     return [*found, held] if held else found
-
-
-def _header(text: CsvText, ending: str) -> bytes:
-    """The line of names."""
-    written = io.StringIO()
-    csv.writer(written, delimiter=text.format.delimiter, lineterminator=ending).writerow(text.names)
-    return written.getvalue().encode("utf-8")

@@ -1,7 +1,7 @@
 """Scores of documents in the files of embedding tools: MTEB's predictions and those of sentence-transformers.
 
-:func:`read_predictions` reads them into the same :class:`~rankwise.io.trec.Run` as a TREC run, so that
-:func:`~rankwise.io.trec.from_trec` joins them with judgments. :func:`means_in_line` and :func:`means_in_json`
+:func:`read_predictions` reads them into the same :class:`~rankwise.io.trec.Run` as a TREC run, which
+:func:`~rankwise.io.trec.from_trec` joins with judgments. :func:`means_in_line` and :func:`means_in_json`
 recognize the files of both tools that hold means alone, from which nothing can be measured again or tested.
 """
 

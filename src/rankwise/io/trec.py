@@ -9,7 +9,7 @@ texts (``007`` stays ``007``). :func:`from_trec` joins the two files into `Queri
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
@@ -281,6 +281,12 @@ def by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]
             raise DataError(f"document {document!r} occurs twice in query {query!r}")
         own[document] = value
     return grouped
+
+
+def with_judgments(queries: Queries, labels: Sequence[float | None]) -> Queries:
+    """The queries with these labels; None and a negative one are those of a document that nobody judged."""
+    y = np.array([-1.0 if label is None else label for label in labels], dtype=np.float64)
+    return queries.with_labels(np.maximum(y, 0.0)).with_judged(y >= 0)
 
 
 def _labels_by_query(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:

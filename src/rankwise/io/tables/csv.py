@@ -375,9 +375,8 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
         return None
     found = {name: table.column(name) for name in kinds}
     X = side_by_side([found[name].to_numpy() for name in columns.features], len(table))
-    y = None if columns.label is None else found[columns.label].to_numpy()
-    weight = None if columns.weight is None else found[columns.weight].to_numpy()
-    of_document = None if columns.document_weight is None else found[columns.document_weight].to_numpy()
+    of_rows = (columns.label, columns.weight, columns.document_weight)
+    y, weight, of_document = (None if name is None else found[name].to_numpy() for name in of_rows)
     qid = _texts(found[columns.qid])
     odd = [
         wanted.missing == "error" and not np.isfinite(X).all(),

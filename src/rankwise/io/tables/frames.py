@@ -145,16 +145,14 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
     refuse_unjudged(queries, "a table")
     owner = queries.query_of_row
     columns: dict[str, Any] = {"qid": owner if queries.qid is None else plain_ids(queries.qid)[owner]}
-    if queries.docid is not None:
-        columns["docid"] = list(queries.docid)
-    if queries.y is not None:
-        columns["label"] = queries.y
-    if queries.weight is not None:
-        columns["weight"] = queries.weight[owner]
-    if queries.document_weight is not None:
-        columns["document_weight"] = queries.document_weight
-    if scores is not None:
-        columns["score"] = as_scores(scores, queries.n_documents)
+    optional = {
+        "docid": None if queries.docid is None else list(queries.docid),
+        "label": queries.y,
+        "weight": None if queries.weight is None else queries.weight[owner],
+        "document_weight": queries.document_weight,
+        "score": None if scores is None else as_scores(scores, queries.n_documents),
+    }
+    columns |= {name: values for name, values in optional.items() if values is not None}
     for place, name in enumerate(_names_of(queries)):
         if name in columns:
             raise DataError(f"feature {place} is called {name!r}, the name of another column: rename it")

@@ -119,7 +119,7 @@ class Roles:
         lacking = [name for name in features if name not in there]
         if lacking and self.learned_by is not None:
             raise DataError(
-                f"there is no column {_list_names(list(map(repr, lacking)))}, which {self.learned_by} requires"
+                f"there is no column {list_names(list(map(repr, lacking)))}, which {self.learned_by} requires"
             )
         for name in self.features or ():
             if name not in there:
@@ -151,10 +151,10 @@ def _require(name: str, names: Sequence[str], role: str) -> None:
     question = "" if meant is None else f" (did you mean {meant!r}?)"
     hint = ", or label=None for data without labels" if role == "label" else ""
     wanted = f"{role}=['its name']" if role in ("features", "ignore") else f"{role}='its name'"
-    raise DataError(f"there is no column {name!r}{question} among {_list_names(names)}: give {wanted}{hint}")
+    raise DataError(f"there is no column {name!r}{question} among {list_names(names)}: give {wanted}{hint}")
 
 
-def _list_names(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Names for a message, shortened."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(str, names[:_SHOWN])) + more
