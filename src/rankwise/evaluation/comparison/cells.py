@@ -64,7 +64,7 @@ class MemoryWatch:
     def __init__(self) -> None:
         self._running: list[Growth] = []
         self._over = threading.Event()
-        # a daemon, so that it never keeps the process alive
+        # a daemon, which never keeps the process alive
         self._thread = threading.Thread(target=self._look, name="rankwise-memory", daemon=True)
 
     def __enter__(self) -> "MemoryWatch":

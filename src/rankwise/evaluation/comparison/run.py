@@ -1,8 +1,7 @@
 """Run a comparison: all rankers on all folds, in parallel, resumable, and then measured and tested.
 
-:func:`rankwise.compare` checks its arguments with :func:`check_options`, :func:`baseline_of` and :func:`precompile`,
-makes a :class:`ComparisonRun` and passes its cells to :func:`make_comparison`. :func:`side_by_side` runs the
-cells in threads.
+:func:`rankwise.compare` checks its arguments with :func:`baseline_of` and :func:`precompile`, makes a
+:class:`ComparisonRun` and passes its cells to :func:`make_comparison`. :func:`side_by_side` runs the cells in threads.
 
 Threads and not processes, because kernels release the interpreter lock: nothing is copied, nothing is imported again,
 and classes that were defined in a notebook can take part. The result of a cell depends on nothing outside it, so the
@@ -34,10 +33,9 @@ from rankwise.evaluation.comparison.keys import code_of, describe, fingerprint, 
 from rankwise.evaluation.comparison.rankers import Entry, Fitted, Given, Learner
 from rankwise.evaluation.comparison.store import Cells
 from rankwise.evaluation.evaluation import evaluate
-from rankwise.evaluation.statistics.multiple_testing import COLUMNS, Correction, correct, significance
+from rankwise.evaluation.statistics.multiple_testing import COLUMNS, significance
 from rankwise.evaluation.statistics.paired import Test, paired_test
 from rankwise.measures._base import Measure
-from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 
@@ -250,22 +248,8 @@ def baseline_of(baseline: str | None, entries: Mapping[str, Entry]) -> str:
     return baseline
 
 
-def check_options(level: float, correction: Correction, random_state: Any, reading: Any) -> dict[str, Any]:
-    """Check what would otherwise fail after hours of learning, and return the options for reading files."""
-    if reading is not None and not isinstance(reading, Mapping):
-        raise RankwiseError(f"reading must be a dict of options of read_letor, got {type(reading).__name__}")
-    if not checks.is_number(level) or not 0 < level < 1:
-        raise RankwiseError(f"level must be a confidence level between 0 and 1, such as 0.95, got {level}")
-    if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
-        raise RankwiseError(
-            f"random_state must be an integer, which makes the result reproducible, got {random_state!r:.40}"
-        )
-    correct([0.5], correction)
-    return dict(reading or {})
-
-
 def precompile(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
-    """Measure and test arbitrary scores, so that errors in the data or the options appear before any learning."""
+    """Measure and test arbitrary scores: errors in the data or the options appear before any learning."""
     evaluate(tested, np.arange(tested.n_documents), measures, **conventions)
     paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
 
