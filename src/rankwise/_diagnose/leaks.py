@@ -11,7 +11,7 @@ A feature is a leak
   MQ2008 (0.51), LightGBM's example (0.38) and generated queries (0.47 at 300 queries) do not come near;
 - if it is a coarse copy: where two documents of a query differ in it, the label almost never says the opposite. A flag
   such as "was bought" may have a skill far below 0.95, because it leaves most documents tied, and is still made of the
-  judgment. At most ``CONTRADICTED`` = 1 % of the documents may stand below a worse one, and the skill, less three
+  judgment. At most ``CONTRADICTED`` = 1% of the documents may stand below a worse one, and the skill, less three
   standard errors over queries, must be at least ``COARSE`` = 0.2: a rare flag that is never wrong is a good feature;
 - if its skill, less three standard errors over queries, is at least ``STRONG`` = 0.6 and leaves at most half of the
   error 1 - skill of the best feature after it; up to three features may stand out in this way together.
@@ -136,7 +136,7 @@ def _of_query(queries: Queries, query: int) -> tuple[Any, ...] | None:
     gain = queries.labels()[rows]
     if len(gain) < 2 or gain.min() == gain.max():
         return None
-    gain = (gain - gain.min()) / (gain.max() - gain.min())  # so that labels of any size and offset are alike
+    gain = (gain - gain.min()) / (gain.max() - gain.min())  # the size and the offset of labels do not matter
     X = np.asarray(queries.X[rows])
     n, d = X.shape
     order = np.argsort(X, axis=0, kind="stable")

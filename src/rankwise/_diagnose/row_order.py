@@ -83,7 +83,7 @@ def feature_order(queries: Queries, *, by_label: bool = False) -> tuple[NDArray[
     return totals.result()
 
 
-def tied_label_order(
+def correlate_tied_labels(
     scores: NDArray[np.float64], labels: NDArray[np.float64], start: NDArray[np.int64], rows: NDArray[np.int64] | None
 ) -> tuple[float, float]:
     """The rank correlation of labels with the order of rows, among documents of one query with equal scores.

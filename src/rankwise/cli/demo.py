@@ -203,7 +203,7 @@ def compile_for(names: Sequence[str]) -> None:
             kernels = needed_by("first calls", [name]) & whole
             return Call(name, f"{__name__}:{function.__name__}", arguments, kernels)
 
-        # what takes longest comes first, so that no process compiles alone at the end
+        # what takes longest comes first: no process compiles alone at the end
         last, *others = reversed(_RANKERS)
         calls = [
             call("evaluate", measure_tiny),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS_LABEL, tied_label_order
+from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS_LABEL, correlate_tied_labels
 from rankwise._kernels.parallel import announce_kernels
 from rankwise._progress import throughput
 from rankwise._tables import Table
@@ -526,7 +526,7 @@ def _measure(
 
 def _warn_of_ties_in_order(scores: NDArray[np.float64], labels: NDArray[np.float64], judged: Queries) -> None:
     """Warn if equal scores stay in input order, and that order predicts their labels."""
-    correlation, deviations = tied_label_order(scores, labels, judged.start, judged.scattered_rows)
+    correlation, deviations = correlate_tied_labels(scores, labels, judged.start, judged.scattered_rows)
     if abs(correlation) >= PREDICTS_LABEL and deviations >= DEVIATIONS:
         warn(
             "documents with equal scores stay in input order (ties='stable'), and that order predicts their labels "

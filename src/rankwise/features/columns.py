@@ -28,7 +28,7 @@ Asked = Literal["number", "boolean", "date", "category", "ignore"]
 ASKED = get_args(Asked)
 LEFT_OUT = ("text", "identifier", "constant", "other", "ignored")
 
-# A distance of the 1 % and 99 % quantiles from the median of more than this many interquartile ranges is a heavy tail:
+# A distance of the 1% and 99% quantiles from the median of more than this many interquartile ranges is a heavy tail:
 # the normal distribution has 1.7, the exponential 3.6, the lognormal 6.3.
 HEAVY = 5.0
 _FEWEST = 20  # different values from which on tails and identifiers are looked at

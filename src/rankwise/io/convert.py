@@ -32,9 +32,9 @@ from rankwise.io.tables.rows import (
     Columns,
     Roles,
     TableRows,
+    find_noted_roles,
     is_arrow,
     name_in_errors,
-    noted_roles,
     open_arrow,
     without_unjudged,
 )
@@ -382,7 +382,7 @@ class SourceReader:
         """A Parquet or Arrow file."""
         file = open_arrow(name)
         with name_in_errors(name):
-            roles = replace(self.roles, **noted_roles(self.roles, file.facts, file.names))
+            roles = replace(self.roles, **find_noted_roles(self.roles, file.facts, file.names))
             columns = self._roles(name, file.names, roles).among(file.names)
             row = 0
             for batch in file.batches(columns, _ROWS, self.on_read):

@@ -192,7 +192,7 @@ def render(found: dict[str, Any]) -> bytes:
 
 def _policy(script: str) -> str:
     """A content security policy: this script, the page's own style, and no request."""
-    # by its hash, so that an injected script would not run even if escaping failed
+    # by its hash: an injected script would not run even if escaping failed
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
     others = "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; script-src 'sha256-{digest}'; {others}"

@@ -28,9 +28,9 @@ from rankwise.io.tables.rows import (
     TableRows,
     Unjudged,
     as_queries,
+    find_noted_roles,
     is_arrow,
     name_in_errors,
-    noted_roles,
     open_arrow,
     read_arrow,
     side_by_side,
@@ -200,7 +200,7 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
         return read_text_table(path, **columns)
     table, facts = read_arrow(name)
     label = columns.pop("label", "label")
-    columns = {"label": label, **noted_roles(Roles(label=label), facts, table.column_names), **columns}
+    columns = {"label": label, **find_noted_roles(Roles(label=label), facts, table.column_names), **columns}
     with name_in_errors(name):
         queries = from_frame(table, **columns)
     return queries._replace(feature_names=None) if facts.get("named") is False else queries

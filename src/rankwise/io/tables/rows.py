@@ -129,7 +129,7 @@ class Roles:
         return Columns(self.qid, label if self.judged else None, docid, self.weight, features, self.document_weight)
 
 
-def noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def find_noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The roles that ``write_table`` noted in a file and the caller did not name."""
     noted: dict[str, Any] = {}
     if facts.get("labels", "") is None and roles.label not in names:

@@ -41,7 +41,7 @@ function roundNumbers(low, high, many) {
 }
 
 function tickText(value, axis) {
-  if (axis.percent) return `${tidy(value * 100)} %`;
+  if (axis.percent) return `${tidy(value * 100)}%`;
   const size = Math.abs(value);
   return (size && (size < 1e-3 || size >= 1e5) ? value.toExponential() : String(tidy(value))).replace("-", "\u2212");
 }
@@ -151,7 +151,7 @@ function bars(points, one, zero) {
 }
 
 function number(value, axis) {
-  return axis.percent ? `${(value * 100).toFixed(1)} %` : short(value);
+  return axis.percent ? `${(value * 100).toFixed(1)}%` : short(value);
 }
 
 const nameOf = ({ name, fold }) => (fold ? `${name}, fold ${fold}` : name);
