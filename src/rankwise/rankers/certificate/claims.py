@@ -29,6 +29,7 @@ from rankwise.guarantees.holdout.betting import Readings
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
+from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.queries.overlap import same_content
 from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import measure_ranker
@@ -206,7 +207,13 @@ class ScoredSample:
         """The measure of every query; NaN where it is undefined or the query has weight 0."""
         if (measure, ties) not in self.kept:
             both: tuple[Ties, ...] = ("expected", "pessimistic")
-            for each, values in zip(both, measure_ranker(self.queries, self.ranker, measure, both), strict=True):
+            if isinstance(self.queries, Queries):  # scored once, whatever is measured
+                one = self.queries
+                lists = ScoredLists(self.scores, one.labels(), one.start, one.scattered_rows, one.judged)
+                measured = measure_lists_by_ties([measure], lists, both, n_jobs=self.n_jobs)[:, 0]
+            else:
+                measured = measure_ranker(self.queries, self.ranker, measure, both)
+            for each, values in zip(both, measured, strict=True):
                 self.kept[measure, each] = np.where(self.queries.query_weight > 0, values, math.nan)
         return self.kept[measure, ties]
 
