@@ -163,12 +163,12 @@ class ScoredSample:
     ranker : Ranker
         The ranker.
     kept : dict
-        The values that were asked for before.
+        The scores, and the values of measures that were asked for before; samples of the same documents share them.
     """
 
     queries: Any
     ranker: "Ranker"
-    kept: dict[tuple[Measure, Ties], Vector] = field(default_factory=dict, repr=False)
+    kept: dict[Any, Vector] = field(default_factory=dict, repr=False)
 
     @property
     def n_jobs(self) -> int | None:
@@ -176,10 +176,12 @@ class ScoredSample:
         n_jobs: int | None = getattr(self.ranker, "n_jobs", None)
         return n_jobs
 
-    @cached_property
+    @property
     def scores(self) -> Vector:
-        """The ranker's scores of all documents."""
-        return self.ranker.predict(self.queries)
+        """The ranker's scores of all documents, which are computed once."""
+        if "scores" not in self.kept:
+            self.kept["scores"] = self.ranker.predict(self.queries)
+        return self.kept["scores"]
 
     @cached_property
     def group(self) -> NDArray[np.int64]:
