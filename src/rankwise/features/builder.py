@@ -1,16 +1,16 @@
 """`FeatureBuilder`: from a table with columns of any kind to queries with features, learned, reported and saved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from rankwise._parameters import OpenFraction, PositiveInt, check_parameters
+from rankwise._parameters import Check, OpenFraction, PositiveInt, check_parameters
 from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, FileFormatError, RankwiseError, in_one_line
 from rankwise.features.codec import unpack
@@ -112,8 +112,8 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     label: str | None = "label"
     docid: str | None = None
     weight: str | None = None
-    columns: Mapping[str, str] | None = None
-    ignore: Sequence[str] = ()
+    columns: Annotated[Any, Check("None or a dict of columns to kinds", lambda value: _are_kinds(value))] = None
+    ignore: Annotated[Any, Check("a sequence of columns", lambda value: not isinstance(value, str))] = ()
     numbers: Literal["keep", "standard", "minmax", "robust", "quantile"] = "keep"
     missing: Literal["median", "keep"] = "median"
     heavy_tails: Literal["log", "quantile", "keep"] = "log"
@@ -122,7 +122,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     rare: OpenFraction | PositiveInt | None = 0.01
     dates: Literal["age", "ignore"] = "age"
     transformers: Mapping[Any, Any] | None = None
-    per_query: Mapping[str, Any] | None = None
+    per_query: Annotated[Any, Check("None or a dict of columns to ways", lambda value: _are_ways(value))] = None
     grades: Mapping[str, float] | None = None
     unjudged: Unjudged = "error"
 
@@ -187,7 +187,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         asked = {"categories": "category", "dates": "date"}
         found = []
         for name in (name for name in table.names if name not in taken):
-            one = decide(table.column(name), self.max_levels, owner, named.get(name))  # type: ignore[arg-type]
+            one = decide(table.column(name), self.max_levels, owner, named.get(name))
             for parameter, kind in asked.items():
                 if one.kind == kind and getattr(self, parameter) == "ignore" and name not in used:
                     one = Decision(name, "ignored", f"{one.reason}: {parameter}='ignore'")
@@ -435,13 +435,6 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     def _check_params(self) -> None:
         """Refuse parameters that are not known."""
         check_parameters(self)
-        if isinstance(self.ignore, str):
-            raise RankwiseError(f"ignore must be a list of columns, got {self.ignore!r:.40}")
-        for name, value in dict(self.columns or {}).items():
-            refuse_unless_one_of(value, f"columns[{name!r}]", ASKED)
-        for name, ways in dict(self.per_query or {}).items():
-            for way in _as_ways(ways):
-                refuse_unless_one_of(way, f"per_query[{name!r}]", WITHIN)
         repeated = first_repeated([name for key in self.transformers or () for name in _columns_of(key)])
         if repeated is not None:
             raise RankwiseError(f"transformers names the column {repeated!r} twice")
@@ -454,6 +447,21 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
 def _columns_of(key: Any) -> tuple[str, ...]:
     """The columns of a key of ``transformers``."""
     return (key,) if isinstance(key, str) else tuple(key)
+
+
+def _are_kinds(columns: Any) -> bool:
+    """Whether a parameter maps columns to kinds; the first unknown kind raises an error."""
+    for name, kind in dict(columns or {}).items():
+        refuse_unless_one_of(kind, f"columns[{name!r}]", ASKED)
+    return True
+
+
+def _are_ways(per_query: Any) -> bool:
+    """Whether a parameter maps columns to transformations within queries; the first unknown one raises an error."""
+    for name, ways in dict(per_query or {}).items():
+        for way in _as_ways(ways):
+            refuse_unless_one_of(way, f"per_query[{name!r}]", WITHIN)
+    return True
 
 
 def _as_ways(ways: Any) -> tuple[str, ...]:

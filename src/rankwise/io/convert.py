@@ -115,7 +115,7 @@ def write_parts(
     feature_names : sequence of str, default=None
         One name per feature of LETOR text.
     overwrite : bool, default=False
-        Whether a data set in parts that is there already is replaced.
+        Whether a data set in parts that already exists is replaced.
     memory : int or str, default=134217728
         Bytes of rows that are put into order together; about three times as much is used.
 
@@ -139,7 +139,8 @@ def write_parts(
     whole = _whole(source)
     if whole is None:
         sources = [one for given in _as_list(source) for one in expand_source(given)]
-        whole = _open_stored(sources)
+        stored = _open_store(sources[0]) if len(sources) == 1 else None
+        whole = None if stored is None else stored.blocks()
     if whole is not None:
         with PartsWriter(path, part_bytes=size, overwrite=overwrite) as writer:
             _write_queries(whole, writer, dtype)
@@ -176,12 +177,6 @@ def _whole(source: Any) -> Iterator[Queries] | None:
     if first is None:
         raise RankwiseError("write_parts needs at least one block of queries, got none")
     return chain([first], blocks)
-
-
-def _open_stored(sources: list[Any]) -> Iterator[Queries] | None:
-    """The queries of a single rankwise file or data set in parts, whose queries are whole; None for anything else."""
-    stored = _open_store(sources[0]) if len(sources) == 1 else None
-    return None if stored is None else stored.blocks()
 
 
 def _dtype_of(sources: list[Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise._parameters import validated
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.json_text import describe_value, items_of, member, number_of, read_json, text_of
 from rankwise.io.sources import name_of, open_stream
@@ -21,6 +22,7 @@ _META = "mteb_model_meta"
 _MEANS = "only means over queries, by which nothing can be measured or tested again"
 
 
+@validated
 def read_predictions(
     path: Source, *, subset: str | None = None, split: str | None = None, ignore_identical_ids: bool = False
 ) -> Run:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise._parameters import validated
 from rankwise.errors import DataError, in_one_line
 from rankwise.io.tables.frames import open_frame
 from rankwise.io.trec import as_qrels, by_query, with_judgments
@@ -19,6 +20,7 @@ from rankwise.queries.queries import Queries
 logger = logging.getLogger(__name__)
 
 
+@validated
 def from_pyterrier(
     results: Any, qrels: Any = None, *, feature_names: Sequence[str] | None = None, missing: Missing = "error"
 ) -> Queries:

@@ -179,6 +179,7 @@ def from_trec(
     return queries, np.array([score for _, _, score in rows], dtype=np.float64)
 
 
+@validated
 def write_run(
     queries: Queries, scores: ArrayLike, path: FilePath, tag: str = "rankwise", ties_as_rank: bool = False
 ) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import validated
 from rankwise.errors import FileFormatError
 from rankwise.io.sources import DELIMITERS, ByteStream, OnRead, open_text
 from rankwise.io.tables.records import as_csv
@@ -245,6 +246,7 @@ def open_csv(path: Any, on_read: OnRead = None) -> Iterator[CsvText]:
         yield CsvText.open(source)
 
 
+@validated
 def read_text_table(
     path: Any,
     *,

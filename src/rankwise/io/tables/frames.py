@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._extras import require
 from rankwise._files import path_of, writing
-from rankwise._parameters import validated
+from rankwise._parameters import PositiveInt, validated
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
 from rankwise.errors import DataError, RankwiseError
@@ -30,6 +30,7 @@ from rankwise.io.tables.rows import (
     as_queries,
     find_noted_roles,
     is_arrow,
+    labels_by_grades,
     name_in_errors,
     open_arrow,
     read_arrow,
@@ -206,11 +207,12 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
     return queries._replace(feature_names=None) if facts.get("named") is False else queries
 
 
+@validated
 def iter_table(
     path: File | ByteStream,
     roles: Roles,
     *,
-    rows: int | None = 100_000,
+    rows: PositiveInt | None = 100_000,
     missing: Missing = "error",
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[Queries]:
@@ -337,11 +339,7 @@ def _labels(
         return _numbers(table, name, "label", nulls=unjudged != "error")
     if unjudged == "error":
         _refuse_nulls(table, name)
-    values = table.get_column(name).to_list()
-    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
-    if unknown:
-        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, which grades does not map to a label")
-    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
+    return labels_by_grades(table.get_column(name).to_list(), name, grades)
 
 
 def _matrix(table: "nw.DataFrame[Any]", names: Sequence[str]) -> Floats:

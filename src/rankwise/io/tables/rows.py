@@ -231,6 +231,14 @@ def side_by_side(columns: Sequence[NDArray[Any]], n_rows: int, dtype: type = np.
     return X
 
 
+def labels_by_grades(values: Sequence[Any], name: str, grades: Mapping[str, float]) -> NDArray[np.float64]:
+    """The labels of the words in a column; NaN for None."""
+    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
+    if unknown:
+        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, which grades does not map to a label")
+    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
+
+
 def without_unjudged(rows: TableRows, unjudged: Unjudged) -> TableRows:
     """Take label 0 for rows without a label or with a negative one, or leave them out; "error" keeps them for a later
     check.
