@@ -1,5 +1,5 @@
-// Figures as SVG: lines, dots with whiskers, bars, and maps of colored cells. Colors are the style's own, so that a
-// theme changes without drawing; sizes are those of the place, so that letters stay as large on a phone.
+// Figures as SVG: lines, dots with whiskers, bars, and maps of colored cells. Colors are the style's own: a theme
+// changes without drawing. Sizes are those of the place: letters stay as large on a phone.
 
 const SVG = "http://www.w3.org/2000/svg";
 const LETTERS = 12; // pixels
