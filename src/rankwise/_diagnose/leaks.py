@@ -11,9 +11,9 @@ A feature is a leak
   MQ2008 (0.51), LightGBM's example (0.38) and generated queries (0.47 at 300 queries) do not come near;
 - if it is a coarse copy: where two documents of a query differ in it, the label almost never says the opposite. A flag
   such as "was bought" may have a skill far below 0.95, because it leaves most documents tied, and is still made of the
-  judgment. At most ``CONTRADICTED`` = 1% of the documents may stand below a worse one, and the skill, less three
+  judgment. At most ``CONTRADICTED`` = 1% of the documents may stand below a worse one, and the skill, minus three
   standard errors over queries, must be at least ``COARSE`` = 0.2: a rare flag that is never wrong is a good feature;
-- if its skill, less three standard errors over queries, is at least ``STRONG`` = 0.6 and leaves at most half of the
+- if its skill, minus three standard errors over queries, is at least ``STRONG`` = 0.6 and leaves at most half of the
   error 1 - skill of the best feature after it; up to three features may stand out in this way together.
 
 None of these counts if so few judgments are there that one of the features could order them by chance.
@@ -80,7 +80,7 @@ class Alone:
 
     @property
     def surely(self) -> Vector:
-        """The skill, less three standard errors."""
+        """The skill minus three standard errors."""
         return self.skill - ERRORS * self.error
 
     @property
@@ -172,7 +172,7 @@ def _count_contradictions(gain: Vector, begins: NDArray[np.bool_]) -> tuple[Vect
 
 
 def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> Iterator[Finding]:
-    """Features that order documents as the label does, that stand far above the others, or are called like a label.
+    """Features that order documents as the label does, that stand far above the others, or have the name of a label.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
         ("problem", copies, ranks, f"like the label itself (skill {COPY:g} or more)"),
         ("problem", coarse, are, f"a coarse copy of the label: {contradicting}"),
         ("warning", above, ranks, f"far better alone than all others (of which the best has skill {rest:.2f})"),
-        ("warning", called, are, "called like a label"),
+        ("warning", called, ("feature has", "features have"), "a name that suggests a label"),
     )
     for severity, places, have, what in kinds:
         if len(places):

@@ -137,7 +137,8 @@ def losses_by_query(
     before = measure_now()
     lost = np.where(np.isnan(before), np.nan, np.zeros((queries.n_features, len(queries))))
     # the same shuffles for all features: differences between features are not due to chance
-    orders = [_within_queries(queries, random) for _ in range(repeats)]
+    owner = np.repeat(np.arange(len(queries)), queries.sizes)
+    orders = [np.lexsort((random.random(len(owner)), owner)) for _ in range(repeats)]
     for feature in range(queries.n_features):
         kept = X[:, feature].copy()
         # its loss is exactly 0, and scoring is the expensive part
@@ -236,12 +237,6 @@ class FeatureImportance(PlottedTable):
         axes.set_yticks(at, self["feature"][shown])
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("loss of the measure")
-
-
-def _within_queries(queries: Queries, random: np.random.Generator) -> NDArray[np.int64]:
-    """Positions in ``queries.rows``, shuffled inside each query."""
-    owner = np.repeat(np.arange(len(queries)), queries.sizes)
-    return np.lexsort((random.random(len(owner)), owner))
 
 
 def _is_unused(model: Any, queries: Queries, feature: int) -> bool:

@@ -111,7 +111,8 @@ def compare(
     if out is not None and plain:
         print(f"all results: {out}", flush=True)
     if report is not None:
-        if not write_report_or_warn(found, report, command=_as_typed(), verbose=not as_json, **shown):
+        typed = shlex.join(["rankwise", *sys.argv[1:]])
+        if not write_report_or_warn(found, report, command=typed, verbose=not as_json, **shown):
             raise typer.Exit(_NO_REPORT)
         if plain:
             print(f"report: {report}")
@@ -157,11 +158,6 @@ def _rankers(given: list[str]) -> dict[str, str]:
                 raise RankwiseError(f"--ranker {text}: {value} does not exist")
             found[called] = value
     return found
-
-
-def _as_typed() -> str:
-    """The command as it would be typed again."""
-    return shlex.join(["rankwise", *sys.argv[1:]])
 
 
 def _league(found: "Comparison") -> "Table":

@@ -309,7 +309,7 @@ def read_or_open(path: Path, reads: dict[str, Any]) -> "Queries | RawTable":
 
 
 def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> dict[str, str]:
-    """Columns that the builder takes for texts though most of their values are numbers, with a text that is none.
+    """Columns that the builder takes for texts though most of their values are numbers, with a text that is not one.
 
     Parameters
     ----------

@@ -606,9 +606,11 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
             scores = read_scores_of_parts(scores, queries)
         return queries, scores
     if isinstance(queries, (str, PathLike)):
-        from rankwise.evaluation.files import open_judged
+        from rankwise.evaluation.files import open_pair
+        from rankwise.io.any_file import read_any
 
-        queries, scores = open_judged(queries, scores)
+        is_pair = isinstance(scores, (str, PathLike))
+        queries, scores = open_pair(queries, scores) if is_pair else (read_any(queries), scores)
     if not isinstance(queries, Queries) and record_of(scores).builder is not None:
         queries = apply_builder(scores, queries, grouped=True, judged=True)  # a raw table, for a ranker that takes one
     if not isinstance(queries, Queries):

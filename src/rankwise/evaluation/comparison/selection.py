@@ -252,7 +252,7 @@ def combinations(grid: Grid) -> Iterator[dict[str, Any]]:
 
 
 def fit_apart(ranker: Ranker, train: Queries, validation: Queries) -> Ranker:
-    """Fit a ranker that learns from its validation set so that it does not: other queries alone can judge a setting.
+    """Fit a ranker without learning from its validation set: other queries alone can judge a setting.
 
     Parameters
     ----------

@@ -100,10 +100,10 @@ def interval(
     Returns
     -------
     low : float
-        The lower end; NaN for fewer than two queries, whose spread is unknown; the value itself when all values are the
-        same.
+        The lower bound; NaN for fewer than two queries, whose spread is unknown; the value itself when all values are
+        the same.
     high : float
-        The upper end, likewise.
+        The upper bound, likewise.
 
     References
     ----------
