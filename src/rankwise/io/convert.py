@@ -397,9 +397,8 @@ class SourceReader:
         with name_in_errors(name):
             names = dataset.schema.names
             columns = self._roles(name, names, self.roles).among(names)
-            needed = [*columns.features, *(one for one in (*columns[:4], columns.document_weight) if one is not None)]
             total, count = bytes_of(dataset) or 0, dataset.count_rows() if hasattr(dataset, "count_rows") else 0
-            scanned = _batches(dataset, list(dict.fromkeys(needed)))
+            scanned = _batches(dataset, columns.every)
             row = 0
             for batch in scanned:
                 yield self._of_batch(arrow.Table.from_batches([batch]), columns, name, row, True)

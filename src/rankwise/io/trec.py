@@ -36,7 +36,16 @@ BEIR = (b"query-id", b"corpus-id", b"score")  # the first line of judgments of t
 
 
 @dataclass(frozen=True, eq=False)
-class Run(ShownAsFacts):
+class _Documents(ShownAsFacts):
+    qid: StringColumn
+    docid: StringColumn
+
+    def __len__(self) -> int:
+        return len(self.docid)
+
+
+@dataclass(frozen=True, eq=False)
+class Run(_Documents):
     """Retrieved documents, in the order of the file.
 
     Rank and tag are not kept, because trec_eval ignores them.
@@ -51,16 +60,11 @@ class Run(ShownAsFacts):
         The scores.
     """
 
-    qid: StringColumn
-    docid: StringColumn
     score: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.score)
 
 
 @dataclass(frozen=True, eq=False)
-class Qrels(ShownAsFacts):
+class Qrels(_Documents):
     """Judged documents, in the order of the file.
 
     Attributes
@@ -73,12 +77,7 @@ class Qrels(ShownAsFacts):
         The labels. Negative ones, which mean that a document is known and was not judged, are allowed here.
     """
 
-    qid: StringColumn
-    docid: StringColumn
     label: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.label)
 
 
 def read_run(path: Source) -> Run:

@@ -23,6 +23,7 @@ from rankwise.errors import DataError, RankwiseError
 from rankwise.io.sources import ByteStream
 from rankwise.io.tables.csv import open_csv, read_text_table
 from rankwise.io.tables.rows import (
+    WEIGHTED,
     Columns,
     Roles,
     TableRows,
@@ -37,6 +38,7 @@ from rankwise.io.tables.rows import (
     side_by_side,
     suffix_of,
     text_as_feature,
+    weights_in,
     whole_lists,
     without_unjudged,
 )
@@ -246,11 +248,7 @@ def iter_table(
         return
     table = open_arrow(name)
     with name_in_errors(name):
-        if table.facts.get("weighted") is True:
-            roles = replace(roles, ignore=(*roles.ignore, "weight"))
-        if table.facts.get("document_weighted") is True:
-            roles = replace(roles, ignore=(*roles.ignore, "document_weight"))
-        columns = roles.among(table.names)
+        columns = replace(roles, ignore=(*roles.ignore, *weights_in(table.facts))).among(table.names)
         pieces = (rows_of(open_frame(batch), columns, None, "error") for batch in table.batches(columns, rows, on_read))
         for block in whole_lists(pieces, columns.features, missing, rows, name):
             yield block._replace(feature_names=None) if table.facts.get("named") is False else block
@@ -284,8 +282,7 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
                 "format": FORMAT,
                 "version": __version__,
                 "labels": None if queries.y is None else [queries.y.min(), queries.y.max()] if len(queries.y) else [],
-                "weighted": queries.weight is not None,
-                "document_weighted": queries.document_weight is not None,
+                **{fact: getattr(queries, role) is not None for role, fact in WEIGHTED.items()},
                 "named": queries.feature_names is not None,
             }
             require("pyarrow.parquet").write_table(table.replace_schema_metadata({KEY: json.dumps(facts)}), part)

@@ -26,6 +26,8 @@ from rankwise.queries.grouping import StringColumn, parse_ids
 from rankwise.queries.queries import Queries
 
 Unjudged = Literal["error", "drop", "zero"]
+# the columns of weights that write_table writes, and the facts that say so
+WEIGHTED = {"weight": "weighted", "document_weight": "document_weighted"}
 _ROWS = 1024  # rows of a matrix that are filled together
 _SHOWN = 12  # names that a message shows
 # Other common names, which are suggested where no column has a similar name.
@@ -60,6 +62,12 @@ class Columns(NamedTuple):
     weight: str | None
     features: list[str]
     document_weight: str | None = None
+
+    @property
+    def every(self) -> list[str]:
+        """All of them, each once; the features first."""
+        named = (*self[:4], self.document_weight)
+        return list(dict.fromkeys([*self.features, *(name for name in named if name is not None)]))
 
 
 @dataclass(frozen=True)
@@ -134,11 +142,12 @@ def find_noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str
     noted: dict[str, Any] = {}
     if facts.get("labels", "") is None and roles.label not in names:
         noted["label"] = None
-    if roles.weight is None and facts.get("weighted") is True:
-        noted["weight"] = "weight"
-    if roles.document_weight is None and facts.get("document_weighted") is True:
-        noted["document_weight"] = "document_weight"
-    return noted
+    return noted | {role: role for role in weights_in(facts) if getattr(roles, role) is None}
+
+
+def weights_in(facts: Mapping[str, Any]) -> list[str]:
+    """The columns of weights that ``write_table`` noted in a file."""
+    return [role for role, fact in WEIGHTED.items() if facts.get(fact) is True]
 
 
 def _require(name: str, names: Sequence[str], role: str) -> None:
@@ -419,10 +428,8 @@ class ArrowFile:
         """Tables of about ``rows`` rows with the columns that are read; ``on_read`` receives a share of the bytes for
         each.
         """
-        named = (*columns[:4], columns.document_weight)
-        needed = [*columns.features, *(name for name in named if name is not None)]
         with _with_file_name(self.name):
-            for table, share in self._pieces(list(dict.fromkeys(needed)), rows or _BATCH):
+            for table, share in self._pieces(columns.every, rows or _BATCH):
                 yield table
                 if on_read is not None:
                     on_read(int(share * os.path.getsize(self.name)))
