@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, FAINT, PlottedTable
 from rankwise._parameters import Jobs, OpenFraction, PositiveInt, Seed, as_random, validated
+from rankwise._tables import Table
 from rankwise.errors import DataError
 from rankwise.evaluation.comparison.rankers import takes_lists
 from rankwise.evaluation.evaluation import evaluate
@@ -217,12 +218,8 @@ class FeatureImportance(PlottedTable):
             for row, value in zip(per_query, losses, strict=True)
         ]
         order = np.argsort(-losses, kind="stable")
-        columns = {
-            "feature": [names[place] for place in order],
-            "loss": losses[order],
-            "low": [ends[place][0] for place in order],
-            "high": [ends[place][1] for place in order],
-        }
+        rows = ((names[place], losses[place], *ends[place]) for place in order)
+        columns = Table.of_rows(("feature", "loss", "low", "high"), rows).to_dict()
         return cls(columns, "loss when a feature is shuffled within queries", per_query)
 
     def _inches(self) -> tuple[float, float]:
