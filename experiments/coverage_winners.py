@@ -28,8 +28,8 @@ from rankwise._files import writing
 from rankwise._tables import Table
 from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.comparison.comparison import Comparison
-from rankwise.evaluation.comparison.folds import FoldPart
 from rankwise.evaluation.evaluation import Evaluation
+from rankwise.queries.folds import Fold
 
 DELTA = 0.05
 REPETITIONS, TOGETHER = 1_000, 50  # samples of a world, and samples in one task
@@ -82,7 +82,7 @@ def drawn(world: World, random: np.random.Generator) -> rw.Queries:
 
 def compared(world: World, random: np.random.Generator) -> Comparison:
     """What :func:`rankwise.compare` returns for rankers that are one feature each, without the tests of differences."""
-    parts = FoldPart(drawn(world, random), drawn(world, random), drawn(world, random))
+    parts = Fold(drawn(world, random), drawn(world, random), drawn(world, random))
     assert parts.validation is not None
     names = [f"ranker {k}" for k in range(world.rankers)]
     cells = tuple(

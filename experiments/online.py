@@ -30,7 +30,7 @@ from experiments.printed_bounds import printed_003
 from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.errors import RankwiseError
-from rankwise.evaluation.simulation import GRID, PRINTED, printed_options, reading_rounds, simulate
+from rankwise.evaluation.simulation import GRID, PRINTED, paper_options, reading_rounds, simulate
 from rankwise.guarantees import Adversary, play, quarter_step, slam_loss
 from rankwise.solvers.online.ledger import Ledger
 
@@ -136,7 +136,7 @@ def with_gaussians(margin: float, rounds: int = 1_000) -> dict[str, Any]:
     shown = [100, rounds]
     rankers: dict[str, Make] = {
         "SLAMPerceptron": rw.SLAMPerceptron,
-        PRINTED: lambda measure, **step: rw.SLAMPerceptron(measure, **printed_options(measure), **step),
+        PRINTED: lambda measure, **step: rw.SLAMPerceptron(measure, **paper_options(measure), **step),
         "MaxPairPerceptron": rw.MaxPairPerceptron,
         "ListNet": rw.ListNet,
     }

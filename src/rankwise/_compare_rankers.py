@@ -2,37 +2,45 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rankwise._parameters import Check, Jobs, NonNegativeInt, OpenFraction, PositiveInt, validated
+from rankwise.evaluation.statistics.multiple_testing import Correction
+from rankwise.evaluation.statistics.paired import Test
 
 if TYPE_CHECKING:
     from rankwise.evaluation.comparison.comparison import Comparison
     from rankwise.evaluation.comparison.selection import Grid
-    from rankwise.evaluation.statistics.multiple_testing import Correction
-    from rankwise.evaluation.statistics.paired import Test
     from rankwise.measures._base import Empty, Measure, Ties
 
+Reading = Annotated[
+    Mapping[str, Any] | None,
+    Check("a dict of options of read_letor or None", lambda value: value is None or isinstance(value, Mapping)),
+]
 
+
+@validated
 def compare(
     rankers: Any,
     data: Any,
     measures: "str | Measure | Sequence[str | Measure]" = ("nDCG@10",),
     *,
-    folds: int | None = None,
+    folds: PositiveInt | None = None,
     baseline: str | None = None,
     choose_by: "str | Measure | None" = None,
     grids: "Mapping[str, Grid] | None" = None,
-    level: float = 0.95,
-    test: "Test" = "randomization",
-    correction: "Correction" = "holm",
+    level: OpenFraction = 0.95,
+    test: Test = "randomization",
+    correction: Correction = "holm",
     resume: str | os.PathLike[str] | None = None,
     like: str | None = None,
     ties: "Ties | None" = None,
     empty: "Empty | None" = None,
     rel: float | None = None,
-    random_state: int = 0,
-    n_jobs: int | None = None,
+    random_state: NonNegativeInt = 0,
+    n_jobs: Jobs = None,
     verbose: bool = False,
-    reading: Mapping[str, Any] | None = None,
+    reading: Reading = None,
     report: str | os.PathLike[str] | None = None,
 ) -> "Comparison":
     """Compare rankers on the same test queries: means with intervals, and paired tests against a baseline.
@@ -59,7 +67,7 @@ def compare(
         The measures to report, see :func:`evaluate`.
     folds : int, default=None
         Number of folds of `Queries`. None means 5, or no division where no ranker has to be trained; 1 is one division
-        into 60, 20 and 20 %.
+        into 60, 20 and 20%.
     baseline : str, default=None
         The ranker that the others are tested against; None takes the first.
     choose_by : str or Measure, default=None
@@ -128,7 +136,6 @@ def compare(
     from rankwise.evaluation.comparison.run import (
         ComparisonRun,
         baseline_of,
-        check_options,
         make_comparison,
         precompile,
     )
@@ -143,7 +150,7 @@ def compare(
     conventions: dict[str, Any] = {"like": like, "ties": ties, "empty": empty, "rel": rel}
     first = settle(measures, like, rel)[1][0]
     chooser = None if choose_by is None else settle(choose_by, like, rel)[1][0]
-    options = check_options(level, correction, random_state, reading)
+    options = dict(reading or {})
     entries = as_entries(rankers, first, grids, random_state)
     announce_kernels(
         "evaluate", *(getattr(one.model, "name", "") for one in entries.values() if isinstance(one, Learner))

@@ -77,7 +77,7 @@ def test_plans_need_no_ranker(run):
         ([], "certify requires a saved ranker"),
         (["nowhere.rankwise"], "does not exist"),
         (["test.scores"], "scores require --holdout, without --train"),
-        (["test.rankwise"], "must be a saved ranker, got Queries"),
+        (["test.rankwise"], "must be a saved ranker, got queries"),
         (["model.rankwise", "-m", "AP"], "leave out --measure"),
         (["model.rankwise", "--half-width", "0.1"], "plan queries that are not judged yet"),
         (["--difference", "0.1"], "certify: a comparison requires --sd, the standard deviation of the differences"),

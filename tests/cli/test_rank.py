@@ -175,7 +175,7 @@ def test_columns_go_by_name_and_others_do_not_matter(run, expected):
         (["m.rankwise", "lists.txt", "--to", "scores", "--top", "3"], "--top does not apply"),
         (["m.rankwise", "lists.txt", "--to", "trec", "--tag", "two words"], "without blanks, got 'two words'"),
         (["m.rankwise", "holes.csv"], "column 'clicks' must be finite, got an empty cell: pass --missing zero"),
-        (["queries.rankwise", "lists.txt"], "queries.rankwise must be a saved ranker, got Queries"),
+        (["queries.rankwise", "lists.txt"], "queries.rankwise must be a saved ranker, got queries"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(run, here, arguments, sentence):

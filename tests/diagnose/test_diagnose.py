@@ -404,7 +404,7 @@ def test_wrong_arguments_are_refused_in_a_sentence():
         diagnose(sound(), {"train": sound()})
     with pytest.raises(DataError, match="got none"):
         diagnose({})
-    with pytest.raises(RankwiseError, match="gain must be 'exp2', 'linear' or a table"):
+    with pytest.raises(RankwiseError, match="must be 'exp2', 'linear' or a table of gains by label"):
         diagnose(sound(), gain="exp")
 
 

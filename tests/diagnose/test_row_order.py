@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 import rankwise as rw
-from rankwise._diagnose.row_order import OrderTotals, feature_order, tied_label_order
+from rankwise._diagnose.row_order import OrderTotals, feature_order, correlate_tied_labels
 from rankwise.errors import DataWarning
 from rankwise.losses import SLAM, NDCGHinge
 
@@ -127,6 +127,6 @@ def test_evaluation_in_input_order_warns_only_where_ties_and_order_make_a_differ
 def test_only_equal_scores_are_compared():
     labels, scores = np.array([0.0, 1, 2, 0, 1]), np.array([1.0, 1, 1, 2, 3])
     start = np.array([0, 5])
-    assert tied_label_order(scores, labels, start, None)[0] == 1.0
-    assert tied_label_order(scores, labels, start, np.array([4, 3, 2, 1, 0]))[0] == -1.0
-    assert tied_label_order(np.arange(5.0), labels, start, None) == (0.0, 0.0)
+    assert correlate_tied_labels(scores, labels, start, None)[0] == 1.0
+    assert correlate_tied_labels(scores, labels, start, np.array([4, 3, 2, 1, 0]))[0] == -1.0
+    assert correlate_tied_labels(np.arange(5.0), labels, start, None) == (0.0, 0.0)

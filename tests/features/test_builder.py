@@ -140,7 +140,7 @@ def test_a_transformer_that_fails_is_named():
         ({"rare": 1.5}, "'rare' parameter of FeatureBuilder must be"),
         ({"max_levels": 0}, "'max_levels' parameter of FeatureBuilder must be"),
         ({"columns": {"size": "numeric"}}, r"columns\['size'\]"),
-        ({"ignore": "size"}, "ignore must be a list"),
+        ({"ignore": "size"}, "'ignore' parameter of FeatureBuilder must be a sequence of columns"),
         ({"columns": {"sice": "number"}}, "no column 'sice'"),
         ({"transformers": {"size": PCA(), ("size", "views"): PCA()}}, "'size' twice"),
     ],

@@ -153,8 +153,12 @@ def mid_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     ranks : ndarray of float64
         Of the same shape; whole numbers and halves.
     """
-    if values.ndim > 1:
-        return np.stack([mid_ranks(column) for column in values.T], axis=1) if values.size else values.copy()
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return np.asarray((last - (count - 1) / 2)[place], dtype=np.float64)
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    number = np.arange(len(values)).reshape(-1, *(values.ndim - 1) * [1])
+    changes, edge = ordered[1:] != ordered[:-1], np.ones_like(ordered[:1], dtype=bool)
+    first = np.maximum.accumulate(np.where(np.concatenate([edge, changes]), number, 0), axis=0)
+    last = np.minimum.accumulate(np.where(np.concatenate([changes, edge]), number, len(values))[::-1], axis=0)[::-1]
+    ranks = np.empty(values.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=0)
+    return ranks

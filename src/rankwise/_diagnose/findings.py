@@ -139,14 +139,8 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """The HTML that notebooks show."""
-        found = Table(
-            {
-                "severity": [finding.severity for finding in self.findings],
-                "what": [finding.what for finding in self.findings],
-                "where": [finding.places() for finding in self.findings],
-                "advice": [finding.advice for finding in self.findings],
-            }
-        )
+        rows = ([one.severity, one.what, one.places(), one.advice] for one in self.findings)
+        found = Table.of_rows(("severity", "what", "where", "advice"), rows)
         return notebook_html(paragraph(*_headline(self.facts)), found.html(), self.features.html())
 
 
@@ -165,6 +159,6 @@ def _headline(facts: dict[str, Any]) -> list[str]:
         lines.append("labels: none")
     else:
         common = sorted(labels, key=lambda label: -labels[label])[:_NAMED_AT_MOST]
-        shares = [f"{label}: {100 * labels[label] / facts['documents']:.1f} %" for label in labels if label in common]
+        shares = [f"{label}: {labels[label] / facts['documents']:.1%}" for label in labels if label in common]
         lines.append(f"labels: {', '.join(shares)}{' and others' if len(labels) > len(common) else ''}")
     return lines

@@ -11,9 +11,9 @@ A feature is a leak
   MQ2008 (0.51), LightGBM's example (0.38) and generated queries (0.47 at 300 queries) do not come near;
 - if it is a coarse copy: where two documents of a query differ in it, the label almost never says the opposite. A flag
   such as "was bought" may have a skill far below 0.95, because it leaves most documents tied, and is still made of the
-  judgment. At most ``CONTRADICTED`` = 1 % of the documents may stand below a worse one, and the skill, less three
+  judgment. At most ``CONTRADICTED`` = 1% of the documents may stand below a worse one, and the skill, minus three
   standard errors over queries, must be at least ``COARSE`` = 0.2: a rare flag that is never wrong is a good feature;
-- if its skill, less three standard errors over queries, is at least ``STRONG`` = 0.6 and leaves at most half of the
+- if its skill, minus three standard errors over queries, is at least ``STRONG`` = 0.6 and leaves at most half of the
   error 1 - skill of the best feature after it; up to three features may stand out in this way together.
 
 None of these counts if so few judgments are there that one of the features could order them by chance.
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._diagnose.findings import Finding
+from rankwise._diagnose.findings import Finding, Severity
 from rankwise.queries.checks import names_or_columns, plural
 from rankwise.queries.queries import Queries
 
@@ -45,31 +45,12 @@ _NAMED = 5  # features alone, in the facts
 # Words that name a judgment. The first kind counts anywhere in a name, the second only as a whole name: search engines
 # have features such as 'avg_rating' and 'relevance_model_score'.
 _ANYWHERE = (
-    "label",
-    "labels",
-    "qrel",
-    "qrels",
-    "judgment",
-    "judgement",
-    "clicked",
-    "purchased",
-    "converted",
-    "groundtruth",
-)
+    "label", "labels", "qrel", "qrels", "judgment", "judgement", "clicked", "purchased", "converted", "groundtruth",
+)  # fmt: skip
 _WHOLE = (
-    "relevance",
-    "relevant",
-    "rel",
-    "grade",
-    "grades",
-    "target",
-    "rating",
-    "ratings",
-    "gold",
-    "truth",
-    "y",
+    "relevance", "relevant", "rel", "grade", "grades", "target", "rating", "ratings", "gold", "truth", "y",
     "ground_truth",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +80,7 @@ class Alone:
 
     @property
     def surely(self) -> Vector:
-        """The skill, less three standard errors."""
+        """The skill minus three standard errors."""
         return self.skill - ERRORS * self.error
 
     @property
@@ -155,7 +136,7 @@ def _of_query(queries: Queries, query: int) -> tuple[Any, ...] | None:
     gain = queries.labels()[rows]
     if len(gain) < 2 or gain.min() == gain.max():
         return None
-    gain = (gain - gain.min()) / (gain.max() - gain.min())  # so that labels of any size and offset are alike
+    gain = (gain - gain.min()) / (gain.max() - gain.min())  # the size and the offset of labels do not matter
     X = np.asarray(queries.X[rows])
     n, d = X.shape
     order = np.argsort(X, axis=0, kind="stable")
@@ -191,7 +172,7 @@ def _count_contradictions(gain: Vector, begins: NDArray[np.bool_]) -> tuple[Vect
 
 
 def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> Iterator[Finding]:
-    """Features that order documents as the label does, that stand far above the others, or are called like a label.
+    """Features that order documents as the label does, that stand far above the others, or have the name of a label.
 
     Parameters
     ----------
@@ -209,40 +190,35 @@ def find_leaks(queries: Queries, alone: Alone | None, facts: dict[str, Any]) -> 
     """
     names = names_or_columns(queries)
     copies = coarse = above = np.empty(0, dtype=np.int64)
+    rest = 0.0
     if alone is not None:
-        best = np.argsort(-alone.skill, kind="stable")[:_NAMED]
-        facts["best_alone"] = {
-            names[place]: {"ndcg": float(alone.ndcg[place]), "skill": float(alone.skill[place])} for place in best
-        }
-    if alone is not None and not alone.by_chance:
         order = np.argsort(-alone.skill, kind="stable")
-        copies = order[alone.skill[order] >= COPY]
-        others = order[len(copies) :]
-        is_coarse = (alone.contradicted[others] <= CONTRADICTED) & (alone.surely[others] >= COARSE)
-        coarse = others[is_coarse]
-        above = _standing_out(alone, others[~is_coarse])
-    if len(copies) and alone is not None:
-        what = f"{plural(len(copies), 'feature ranks', 'features rank')} like the label itself (skill {COPY:g} or more)"
-        yield Finding.of("problem", what, _with_figures(names, alone, copies), *_advice(queries, copies))
-    if len(coarse) and alone is not None:
-        what = (
-            f"{plural(len(coarse), 'feature is', 'features are')} a coarse copy of the label: where documents of a "
-            f"query differ in it, at most {CONTRADICTED:.0%} of them contradict the label"
-        )
-        yield Finding.of("problem", what, _with_figures(names, alone, coarse), *_advice(queries, coarse))
-    known = {*copies, *coarse, *above}
-    if len(above) and alone is not None:
-        rest = max((alone.skill[place] for place in range(len(names)) if place not in known), default=0.0)
-        what = (
-            f"{plural(len(above), 'feature ranks', 'features rank')} far better alone than all others "
-            f"(of which the best has skill {rest:.2f})"
-        )
-        yield Finding.of("warning", what, _with_figures(names, alone, above), *_advice(queries, above))
-    called = [place for place in _find_label_names(queries) if place not in known]
-    if called:
-        figures = names if alone is None else _with_figures(names, alone, np.arange(len(names)))
-        what = f"{plural(len(called), 'feature is', 'features are')} called like a label"
-        yield Finding.of("warning", what, [figures[place] for place in called], *_advice(queries, np.array(called)))
+        facts["best_alone"] = {
+            names[place]: {"ndcg": float(alone.ndcg[place]), "skill": float(alone.skill[place])}
+            for place in order[:_NAMED]
+        }
+        figures = zip(names, alone.ndcg, alone.skill, strict=True)
+        names = [f"{name} (alone: nDCG {ndcg:.3f}, skill {skill:.2f})" for name, ndcg, skill in figures]
+        if not alone.by_chance:
+            copies = order[alone.skill[order] >= COPY]
+            others = order[len(copies) :]
+            is_coarse = (alone.contradicted[others] <= CONTRADICTED) & (alone.surely[others] >= COARSE)
+            coarse = others[is_coarse]
+            above = _standing_out(alone, others[~is_coarse])
+        rest = max(np.delete(alone.skill, [*copies, *coarse, *above]).tolist(), default=0.0)
+    called = np.setdiff1d(_find_label_names(queries), [*copies, *coarse, *above]).astype(np.int64)
+    ranks, are = ("feature ranks", "features rank"), ("feature is", "features are")
+    contradicting = f"where documents of a query differ in it, at most {CONTRADICTED:.0%} of them contradict the label"
+    kinds: tuple[tuple[Severity, NDArray[np.int64], tuple[str, str], str], ...] = (
+        ("problem", copies, ranks, f"like the label itself (skill {COPY:g} or more)"),
+        ("problem", coarse, are, f"a coarse copy of the label: {contradicting}"),
+        ("warning", above, ranks, f"far better alone than all others (of which the best has skill {rest:.2f})"),
+        ("warning", called, ("feature has", "features have"), "a name that suggests a label"),
+    )
+    for severity, places, have, what in kinds:
+        if len(places):
+            where = [names[place] for place in places]
+            yield Finding.of(severity, f"{plural(len(places), *have)} {what}", where, *_advice(queries, places))
 
 
 def _advice(queries: Queries, places: NDArray[np.int64]) -> tuple[str, list[str]]:
@@ -270,11 +246,6 @@ def _standing_out(alone: Alone, order: NDArray[np.int64]) -> NDArray[np.int64]:
         if least >= STRONG and 1 - least <= HALF * (1 - alone.skill[order[count]]):
             return order[:count]
     return order[:0]
-
-
-def _with_figures(names: list[str], alone: Alone, places: NDArray[np.int64]) -> list[str]:
-    """Names with the nDCG and the skill of each feature alone."""
-    return [f"{names[place]} (alone: nDCG {alone.ndcg[place]:.3f}, skill {alone.skill[place]:.2f})" for place in places]
 
 
 def _find_label_names(queries: Queries) -> list[int]:

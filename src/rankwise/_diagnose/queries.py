@@ -8,19 +8,22 @@ and then compared value by value.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._diagnose.drift import mid_ranks
 from rankwise._diagnose.features import Keys, mix_bits
 from rankwise._diagnose.findings import Finding, Severity
-from rankwise.errors import RankwiseError
+from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS_LABEL, OrderTotals
+from rankwise._parameters import Check
 from rankwise.queries.checks import is_number, plural
 from rankwise.queries.queries import Queries
 
-Gain = str | Mapping[float, float] | Sequence[float]
+Gain = Annotated[
+    Literal["exp2", "linear"] | Mapping[float, float] | Sequence[float],
+    Check("'exp2', 'linear' or a table of gains by label", lambda gain: _is_gain(gain)),
+]
 
 # Limits of other tools: LightGBM's label_gain has entries for 0..30 and its queries at most 10,000 rows; XGBoost's
 # exponential gain takes labels up to 31.
@@ -31,10 +34,8 @@ _EXACT_LABEL, _LARGEST_LABEL = 53, 996
 _LABELS_ONE_BY_ONE = 100
 # One query with more documents than this is more often a forgotten query id than a real query.
 _SUSPICIOUS = 1_000
-# Correlations of row numbers and labels from which a finding is made, and rows count as sorted by label.
-_NOTED, _SORTED = 0.1, 0.9
-# Standard deviations of what a random order gives: five are exceeded by chance less than once in a million sets.
-_DEVIATIONS = 5.0
+# The correlation of row numbers and labels from which rows count as sorted by label.
+_SORTED = 0.9
 
 
 def list_facts(queries: Queries) -> dict[str, Any]:
@@ -132,16 +133,12 @@ def _find_in_labels(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding
 def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
     """Labels that the gain of NDCG cannot take, or that make it useless."""
     if not isinstance(gain, str):
-        if not isinstance(gain, (Mapping, Sequence)) or not all(map(is_number, gain)):
-            raise RankwiseError(f"gain must be 'exp2', 'linear' or a table of gains by label, got {gain!r:.60}")
         known = np.array(sorted(gain) if isinstance(gain, Mapping) else range(len(gain)), dtype=np.float64)
         strangers = np.setdiff1d(labels, known)
         if len(strangers):
             what = f"{plural(len(strangers), 'label is', 'labels are')} not in the table of gains"
             yield Finding.of("problem", what, strangers.tolist(), "give every label a gain")
         return
-    if gain not in ("exp2", "linear"):
-        raise RankwiseError(f"gain must be 'exp2', 'linear' or a table of gains by label, got {gain!r}")
     largest = labels.max()
     if gain == "linear" or largest <= _LIGHTGBM_LABEL:
         return
@@ -155,6 +152,13 @@ def _find_in_gain(labels: NDArray[np.float64], gain: Gain) -> Iterator[Finding]:
         tools = "LightGBM and XGBoost refuse" if largest > _XGBOOST_LABEL else "LightGBM refuses"
         what = f"label {largest:g} has a gain of 2^{largest:g} - 1, which {tools}"
         yield Finding("warning", what, (), f"the largest labels drown all others: {offer}")
+
+
+def _is_gain(gain: Any) -> bool:
+    """Whether a value names a gain, or is a table of gains."""
+    if isinstance(gain, str):
+        return gain in ("exp2", "linear")
+    return isinstance(gain, (Mapping, Sequence)) and all(map(is_number, gain))
 
 
 def _some(queries: Queries, chosen: NDArray[np.bool_], severity: Severity, have: str, advice: str) -> Finding:
@@ -194,30 +198,18 @@ def _as_text(label: float) -> str:
 def find_position(queries: Queries, facts: dict[str, Any]) -> Iterator[Finding]:
     """Labels that rise or fall with the order of the rows of a query, by more than chance.
 
-    The covariance of row numbers and ranks of labels is summed over queries, and divided by that of sorted rows. If the
-    order says nothing about labels, each order of a query is as likely as any other, and the sum has mean 0 and a known
-    variance.
+    :class:`~rankwise._diagnose.row_order.OrderTotals` says how much is more than chance.
     """
     if queries.y is None:
         return
-    labels = queries.in_query_order(queries.labels())
-    total = variance = most = 0.0
-    for begin, end in zip(queries.start[:-1].tolist(), queries.start[1:].tolist(), strict=True):
-        n = end - begin
-        if n < 2:
-            continue
-        rank = mid_ranks(labels[begin:end]) - (n + 1) / 2
-        place = np.arange(n) - (n - 1) / 2
-        # each query counts by its length, not by the square of it
-        size = float((rank * rank).sum()) * float((place * place).sum()) / n**4
-        total += float((rank * place).sum()) / n**2
-        variance += size / (n - 1)
-        most += float((np.sort(rank) * place).sum()) / n**2  # of rows in the order of their labels
-    if most == 0:
+    labels, totals = queries.in_query_order(queries.labels()), OrderTotals(1)
+    for begin, end in pairwise(queries.start.tolist()):
+        totals.add(labels[begin:end, np.newaxis])
+    if not totals.most:
         return
-    correlation, deviations = total / most, abs(total) / variance**0.5
+    correlation, deviations = (float(one[0]) for one in totals.result())
     facts["label_by_position"] = correlation
-    if abs(correlation) < _NOTED or deviations < _DEVIATIONS:
+    if abs(correlation) < PREDICTS_LABEL or deviations < DEVIATIONS:
         return
     figures = f"correlation {correlation:+.2f}, {deviations:.0f} standard deviations from a random order"
     if abs(correlation) >= _SORTED:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._diagnose.drift import mid_ranks
 from rankwise._diagnose.findings import Finding
 from rankwise.queries.checks import names_or_columns, plural
 from rankwise.queries.queries import Queries
@@ -70,7 +71,7 @@ def feature_order(queries: Queries, *, by_label: bool = False) -> tuple[NDArray[
     width = max(queries.n_features, 1)
     most = max(1, min(_QUERIES, _VALUES * max(len(queries), 1) // max(queries.n_documents * width, 1)))
     totals = OrderTotals(queries.n_features)
-    for query in np.unique(np.linspace(0, len(queries) - 1, most).astype(np.int64)) if len(queries) else ():
+    for query in at_equal_distances(len(queries), most):
         rows = queries.rows_of(int(query))
         X = np.asarray(queries.X[rows], dtype=np.float64)
         if not by_label:
@@ -82,7 +83,7 @@ def feature_order(queries: Queries, *, by_label: bool = False) -> tuple[NDArray[
     return totals.result()
 
 
-def tied_label_order(
+def correlate_tied_labels(
     scores: NDArray[np.float64], labels: NDArray[np.float64], start: NDArray[np.int64], rows: NDArray[np.int64] | None
 ) -> tuple[float, float]:
     """The rank correlation of labels with the order of rows, among documents of one query with equal scores.
@@ -102,18 +103,19 @@ def tied_label_order(
         As those of :func:`feature_order`.
     """
     totals = OrderTotals(1)
-    for query in np.unique(np.linspace(0, len(start) - 2, _QUERIES).astype(np.int64)) if len(start) > 1 else ():
+    for query in at_equal_distances(len(start) - 1, _QUERIES):
         place = slice(start[query], start[query + 1])
         score, label = (values[place if rows is None else rows[place]] for values in (scores, labels))
-        for value in _repeated(score):
+        known, count = np.unique(score, return_counts=True)
+        for value in known[count > 1]:
             totals.add(label[score == value][:, None])
     correlation, deviations = totals.result()
     return float(correlation[0]), float(deviations[0])
 
 
-def _repeated(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    known, count = np.unique(values, return_counts=True)
-    return known[count > 1]
+def at_equal_distances(count: int, most: int) -> NDArray[np.int64]:
+    """At most so many of ``count`` places, the first and the last among them."""
+    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
 
 
 class OrderTotals:
@@ -142,20 +144,10 @@ class OrderTotals:
         n = len(values)
         if n < 2:
             return
-        order = np.argsort(values, axis=0, kind="stable")
-        ordered = np.take_along_axis(values, order, axis=0)
-        number = np.arange(n)[:, None]
-        begins, ends = np.ones_like(order, dtype=bool), np.ones_like(order, dtype=bool)
-        begins[1:] = ends[:-1] = ordered[1:] != ordered[:-1]
-        first = np.maximum.accumulate(np.where(begins, number, 0), axis=0)
-        last = np.minimum.accumulate(np.where(ends, number, n - 1)[::-1], axis=0)[::-1]
-        sorted_rank = (first + last) / 2 - (n - 1) / 2  # equal values have the mean of their ranks
-        rank = np.empty_like(sorted_rank)
-        np.put_along_axis(rank, order, sorted_rank, axis=0)
-        place = number - (n - 1) / 2
+        rank, place = mid_ranks(values) - (n + 1) / 2, np.arange(n)[:, None] - (n - 1) / 2
         self.total += (rank * place).sum(axis=0) / n**2
         self.variance += (rank**2).sum(axis=0) * (place**2).sum() / n**4 / (n - 1)
-        self.most += (sorted_rank * place).sum(axis=0) / n**2
+        self.most += (np.sort(rank, axis=0) * place).sum(axis=0) / n**2
 
     def result(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Correlations, and how many standard deviations of a random order each is from 0.

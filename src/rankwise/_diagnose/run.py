@@ -3,7 +3,7 @@
 One pass over each set summarizes its features; the checks of the other modules turn the summaries into findings.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from rankwise._diagnose.queries import (
     list_facts,
 )
 from rankwise._diagnose.row_order import find_ordered_features
+from rankwise._parameters import Jobs, validated
 from rankwise.errors import DataError
 from rankwise.queries.checks import names_or_columns
 from rankwise.queries.parts.parts import Parts
@@ -41,11 +42,12 @@ from rankwise.queries.source import QuerySet
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 
+@validated
 def diagnose(
     queries: Queries | Parts | Mapping[str, Queries | Parts],
     *others: Queries | Parts | Mapping[str, Queries | Parts],
     gain: Gain = "exp2",
-    n_jobs: int | None = None,
+    n_jobs: Jobs = None,
     verbose: bool = False,
 ) -> Diagnosis:
     """Look for what makes rankers fail silently: in the queries, the labels, the features, and between splits.
@@ -131,26 +133,18 @@ def diagnose(
 def _name_sets(queries: Any, others: tuple[Any, ...]) -> dict[str, Queries]:
     """All sets by name, the one to check in full first."""
     named: dict[str, Queries] = {}
-    for name, part in _pairs(queries, others):
-        if not isinstance(part, QuerySet):
-            raise DataError(f"diagnose takes Queries, got {type(part).__name__} for {name!r}")
-        part = part.lazy()
-        if name in named:
-            raise DataError(f"two sets are called {name!r}: give them different names")
-        part.refuse_missing("diagnose")
-        named[name] = part
+    for place, given in enumerate((queries, *others)):
+        sets = given if isinstance(given, Mapping) else {f"other {place}" if place else "train": given}
+        for name, part in zip(map(str, sets), sets.values(), strict=True):
+            if not isinstance(part, QuerySet):
+                raise DataError(f"diagnose takes Queries, got {type(part).__name__} for {name!r}")
+            if name in named:
+                raise DataError(f"two sets are called {name!r}: give them different names")
+            named[name] = part.lazy()
+            named[name].refuse_missing("diagnose")
     if not named:
         raise DataError("diagnose needs at least one set of queries, got none")
     return named
-
-
-def _pairs(queries: Any, others: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """(name, set) of every argument."""
-    for place, part in enumerate((queries, *others)):
-        if isinstance(part, Mapping):
-            yield from ((str(name), value) for name, value in part.items())
-        else:
-            yield f"other {place}" if place else "train", part
 
 
 def _columns(first: Queries, other: Queries) -> NDArray[np.int64] | None:

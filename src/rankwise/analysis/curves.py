@@ -52,7 +52,7 @@ def learning_curves(
         raise DataError("rankers must be a dict from names to fitted rankers or tables of rounds, got an empty one")
     if isinstance(parts, str) or not parts:
         raise DataError(f"parts must name columns of the histories, such as ('train', 'validation'), got {parts!r}")
-    columns: dict[str, list[Any]] = {"ranker": [], "part": [], "round": [], "value": []}
+    rows: list[tuple[Any, ...]] = []
     for name, ranker in rankers.items():
         history = _history(name, ranker)
         rounds = _rounds(history)
@@ -63,11 +63,10 @@ def learning_curves(
                 f"{', '.join(parts)}"
             )
         for part in known:
-            columns["ranker"] += [name] * len(history)
-            columns["part"] += [part] * len(history)
-            columns["round"] += rounds.tolist()
-            columns["value"] += history[part].astype(np.float64).tolist()
-    return LearningCurves(columns, f"{measure} against rounds")
+            values = history[part].astype(np.float64).tolist()
+            rows += [(name, part, *point) for point in zip(rounds.tolist(), values, strict=True)]
+    columns = zip(("ranker", "part", "round", "value"), zip(*rows, strict=True), strict=True)
+    return LearningCurves(dict(columns), f"{measure} against rounds")
 
 
 class LearningCurves(PlottedTable):

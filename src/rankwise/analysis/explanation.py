@@ -86,7 +86,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     lists = _one_query(model, query)
     names, scores = names_or_columns(lists), model.predict(lists)
     parts = contributions_of(model, lists)
-    shown = _row_namer(lists)
+    shown = [f"row {name}" if lists.docid is None else str(name) for name in _names(lists)]
     if a is None:
         if b is not None:
             raise DataError("explain(model, query, a, b) compares a with b: pass a as well")
@@ -97,7 +97,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     if b is None:
         part = parts[one] - parts.mean(axis=0)
         sides = values[one], values.mean(axis=0)
-        return Explanation(model.name, shown(one), MEAN, (float(scores[one]), _mean(scores)), names, sides, part)
+        return Explanation(model.name, shown[one], MEAN, (float(scores[one]), _mean(scores)), names, sides, part)
     two = _place(lists, b)
     if isinstance(model, LinearRanker) and hasattr(model, "coef_"):
         # the subtraction comes first: products of large, almost equal values would cancel
@@ -105,7 +105,7 @@ def explain(model: Ranker, query: Any, a: Any = None, b: Any = None) -> "Explana
     else:
         part = parts[one] - parts[two]
     both = float(scores[one]), float(scores[two])
-    return Explanation(model.name, shown(one), shown(two), both, names, (values[one], values[two]), part)
+    return Explanation(model.name, shown[one], shown[two], both, names, (values[one], values[two]), part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -410,12 +410,6 @@ def _place(lists: Queries, document: Any) -> int:
 def _names(lists: Queries) -> list[Any]:
     """The ids of the documents, or their rows."""
     return list(range(lists.n_documents)) if lists.docid is None else list(lists.docid)
-
-
-def _row_namer(lists: Queries) -> Any:
-    """The function from a row to the name of its document in texts."""
-    names = _names(lists)
-    return lambda row: f"row {row}" if lists.docid is None else str(names[row])
 
 
 def _mean(scores: Vector) -> float:

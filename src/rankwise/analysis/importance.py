@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._figures import COLORS, FAINT, PlottedTable
-from rankwise._parameters import as_random
-from rankwise.errors import DataError, RankwiseError
+from rankwise._parameters import Jobs, OpenFraction, PositiveInt, Seed, as_random, validated
+from rankwise._tables import Table
+from rankwise.errors import DataError
 from rankwise.evaluation.comparison.rankers import takes_lists
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure
-from rankwise.queries import checks
 from rankwise.queries.checks import names_or_columns
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.rankers._base import LinearRanker
@@ -25,16 +25,17 @@ from rankwise.rankers._base import LinearRanker
 _DRAWN = 20  # features that a picture shows
 
 
+@validated
 def permutation_importance(
     model: Any,
     queries: Queries,
     measure: str | Measure = "nDCG@10",
     *,
-    repeats: int = 5,
-    level: float = 0.95,
+    repeats: PositiveInt = 5,
+    level: OpenFraction = 0.95,
     how: How = "bootstrap",
-    random_state: int | np.random.Generator = 0,
-    n_jobs: int | None = None,
+    random_state: Seed = 0,
+    n_jobs: Jobs = None,
     **conventions: Any,
 ) -> "FeatureImportance":
     r"""What a measure loses when the values of one feature are shuffled among the documents of each query.
@@ -122,8 +123,6 @@ def losses_by_query(
     ndarray of shape (n_features, n_queries)
         The losses; NaN where the measure is undefined on a query.
     """
-    if not checks.is_whole(repeats):
-        raise RankwiseError(f"repeats must be an integer of at least 1, got {repeats!r:.60}")
     queries = as_queries(queries, "permutation_importance")
     if not hasattr(model, "predict"):
         raise DataError(f"model must be a fitted ranker or an object with predict, got {type(model).__name__}")
@@ -138,8 +137,9 @@ def losses_by_query(
     # the measure is compared with its value on the unshuffled data, query by query
     before = measure_now()
     lost = np.where(np.isnan(before), np.nan, np.zeros((queries.n_features, len(queries))))
-    # the same shuffles for all features, so that differences between features are not due to chance
-    orders = [_within_queries(queries, random) for _ in range(repeats)]
+    # the same shuffles for all features: differences between features are not due to chance
+    owner = np.repeat(np.arange(len(queries)), queries.sizes)
+    orders = [np.lexsort((random.random(len(owner)), owner)) for _ in range(repeats)]
     for feature in range(queries.n_features):
         kept = X[:, feature].copy()
         # its loss is exactly 0, and scoring is the expensive part
@@ -218,12 +218,8 @@ class FeatureImportance(PlottedTable):
             for row, value in zip(per_query, losses, strict=True)
         ]
         order = np.argsort(-losses, kind="stable")
-        columns = {
-            "feature": [names[place] for place in order],
-            "loss": losses[order],
-            "low": [ends[place][0] for place in order],
-            "high": [ends[place][1] for place in order],
-        }
+        rows = ((names[place], losses[place], *ends[place]) for place in order)
+        columns = Table.of_rows(("feature", "loss", "low", "high"), rows).to_dict()
         return cls(columns, "loss when a feature is shuffled within queries", per_query)
 
     def _inches(self) -> tuple[float, float]:
@@ -238,12 +234,6 @@ class FeatureImportance(PlottedTable):
         axes.set_yticks(at, self["feature"][shown])
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("loss of the measure")
-
-
-def _within_queries(queries: Queries, random: np.random.Generator) -> NDArray[np.int64]:
-    """Positions in ``queries.rows``, shuffled inside each query."""
-    owner = np.repeat(np.arange(len(queries)), queries.sizes)
-    return np.lexsort((random.random(len(owner)), owner))
 
 
 def _is_unused(model: Any, queries: Queries, feature: int) -> bool:

@@ -7,7 +7,7 @@ puts rankers side by side, with intervals over queries. All but the first and :f
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Literal
 
@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._figures import COLORS, INK, PAPER, PlottedTable
 from rankwise._kernels import parallel
+from rankwise._parameters import Jobs, OpenFraction, PositiveInt, Seed, validated
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.measures._base import Measure, Ties, Vector
-from rankwise.queries.checks import as_scores, is_whole
+from rankwise.queries.checks import as_scores
 from rankwise.queries.grouping import as_ids, number_by_appearance
 from rankwise.queries.queries import Queries, as_queries
 
@@ -29,16 +30,17 @@ _PAIRS = "pairs of documents with different labels"
 _BINS = 12  # bins that a histogram without a width of its own has at most
 
 
+@validated
 def by_group(
     queries: Queries,
     values: ArrayLike,
     by: Literal["documents", "relevant", "pairs"] | ArrayLike = "documents",
     *,
-    bins: int = 4,
+    bins: PositiveInt = 4,
     rel: float = 1,
-    level: float = 0.95,
+    level: OpenFraction = 0.95,
     how: How = "bootstrap",
-    random_state: int | np.random.Generator = 0,
+    random_state: Seed = 0,
 ) -> Table:
     """Means of values per query, separately for groups of similar queries.
 
@@ -85,7 +87,7 @@ def by_group(
         raise DataError(f"values must hold one number per query, got shape {array.shape} for {len(queries):,} queries")
     columns: dict[str, list[Any]]
     if isinstance(by, str):
-        counts = _counts(queries, by, rel)
+        counts = _counts(queries, by, ("documents", "relevant", "pairs"), rel)
         group = _quantile_bins(counts, bins)
         members = [np.flatnonzero(group == number) for number in range(int(group.max(initial=-1)) + 1)]
         columns = {"from": [int(counts[m].min()) for m in members], "to": [int(counts[m].max()) for m in members]}
@@ -108,8 +110,9 @@ def by_group(
     return Table(columns | found.to_dict())
 
 
+@validated
 def queries_by_size(
-    queries: Queries, by: Literal["pairs", "documents"] | ArrayLike = "pairs", *, width: int | None = None
+    queries: Queries, by: Literal["pairs", "documents"] | ArrayLike = "pairs", *, width: PositiveInt | None = None
 ) -> "QuerySizes":
     """How many queries have how many pairs, or documents.
 
@@ -134,10 +137,7 @@ def queries_by_size(
     array([1, 1, 1])
     """
     counts, what = _sizes(queries, by)
-    if width is None:
-        width = _round_width(int(counts.max(initial=0)))
-    elif not is_whole(width):
-        raise RankwiseError(f"width must be an integer of at least 1, got {width!r:.60}")
+    width = width or _round_width(int(counts.max(initial=0)))
     number = np.bincount(counts // width)
     start = width * np.arange(len(number))
     share = number / max(len(counts), 1)
@@ -159,16 +159,17 @@ class QuerySizes(PlottedTable):
         axes.set(xlabel=self.title.removeprefix("queries by "), ylabel="queries")
 
 
+@validated
 def gain_by_group(
     queries: Queries,
     rankers: Mapping[str, Any],
     measure: str | Measure = "nDCG@10",
     by: Literal["pairs", "documents", "relevant"] | ArrayLike = "pairs",
     *,
-    bins: int = 4,
-    level: float = 0.95,
+    bins: PositiveInt = 4,
+    level: OpenFraction = 0.95,
     how: How = "bootstrap",
-    random_state: int | np.random.Generator = 0,
+    random_state: Seed = 0,
     **conventions: Any,
 ) -> "GroupGains":
     """The gain of the second of two rankers over the first, separately for groups of similar queries.
@@ -209,13 +210,8 @@ def gain_by_group(
     gains = by_group(queries, second - first, by, **options)
     means = [by_group(queries, each, by, bins=bins, how="t")["mean"] for each in (first, second)]
     columns = {name: gains[name] for name in gains.columns if name not in ("mean", "low", "high")}
-    columns |= {
-        "first": means[0],
-        "second": means[1],
-        "gain": gains["mean"],
-        "low": gains["low"],
-        "high": gains["high"],
-    }
+    columns |= {"first": means[0], "second": means[1]}
+    columns |= {"gain": gains["mean"], "low": gains["low"], "high": gains["high"]}
     one, other = rankers
     return GroupGains(columns, f"{found[0].titles[0]}: {other} minus {one}", by if isinstance(by, str) else "group")
 
@@ -268,11 +264,7 @@ class GroupGains(PlottedTable):
 def _sizes(queries: Queries, by: str | ArrayLike) -> tuple[NDArray[np.int64], str]:
     """The number that a query counts for the histogram, and its name."""
     if isinstance(by, str):
-        if by == "pairs":
-            return different_pairs(queries), _PAIRS
-        if by == "documents":
-            return queries.sizes, "documents"
-        raise RankwiseError(f"by must be 'pairs', 'documents' or one integer per query, got {by!r}")
+        return _counts(queries, by, ("pairs", "documents")), _PAIRS if by == "pairs" else by
     counts = np.asarray(by)
     if counts.shape != (len(queries),) or counts.dtype.kind not in "iu" or (counts < 0).any():
         raise DataError(
@@ -313,22 +305,20 @@ def different_pairs(queries: Queries) -> NDArray[np.int64]:
     return (queries.sizes**2 - equal) // 2
 
 
-def _counts(queries: Queries, by: str, rel: float) -> NDArray[np.int64]:
+def _counts(queries: Queries, by: str, known: Sequence[str], rel: float = 1) -> NDArray[np.int64]:
     """The number that a query is grouped by."""
+    if by not in known:
+        raise RankwiseError(f"by must be {', '.join(map(repr, known))}, or hold one value per query, got {by!r:.60}")
     if by == "documents":
         return queries.sizes
     if by == "relevant":
         owner = queries.query_of_row[queries.labels() >= rel]
         return np.bincount(owner, minlength=len(queries)).astype(np.int64)
-    if by == "pairs":
-        return different_pairs(queries)
-    raise RankwiseError(f"by must be 'documents', 'relevant', 'pairs' or one group name per query, got {by!r}")
+    return different_pairs(queries)
 
 
 def _quantile_bins(counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     """A bin number for each count, bins about equally full; equal counts are never separated."""
-    if bins < 1:
-        raise RankwiseError(f"bins must be at least 1, got {bins}")
     if len(counts) == 0:
         return counts
     # inverted_cdf gives values that occur, so equal counts fall on the same side of a cut
@@ -343,7 +333,8 @@ def _quantile_bins(counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
 _LABELS_AT_MOST = 32
 
 
-def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected", n_jobs: int | None = None) -> Table:
+@validated
+def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected", n_jobs: Jobs = None) -> Table:
     """Count which pairs of labels are inverted most: pairs of one query whose higher label has the lower score.
 
     Parameters
@@ -374,8 +365,6 @@ def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected",
          2      0      1    1.0000  1.0000
          2      1      1    0.5000  0.5000
     """
-    if ties not in ("expected", "pessimistic", "optimistic", "stable"):
-        raise RankwiseError(f"ties must be 'expected', 'pessimistic', 'optimistic' or 'stable', got {ties!r}")
     labels, grade = np.unique(as_queries(queries, "label_pairs").labels(), return_inverse=True)
     if len(labels) > _LABELS_AT_MOST:
         raise DataError(
@@ -402,14 +391,15 @@ def label_pairs(queries: Queries, scores: ArrayLike, *, ties: Ties = "expected",
     )
 
 
+@validated
 def label_pair_errors(
     queries: Queries,
     rankers: Mapping[str, Any],
     *,
     names: Mapping[float, str] | None = None,
-    level: float = 0.95,
+    level: OpenFraction = 0.95,
     how: How = "bootstrap",
-    random_state: int | np.random.Generator = 0,
+    random_state: Seed = 0,
 ) -> "LabelPairErrors":
     """The share of document pairs that each ranker inverts, by labels: it shows whether errors concern the top.
 
@@ -445,9 +435,8 @@ def label_pair_errors(
     if not rankers:
         raise DataError("rankers must be a dict from names to scores or fitted rankers, got an empty one")
     called = {float(label): name for label, name in (names or {}).items()}
-    names_of_columns = ("pair", "ranker", "higher", "lower", "pairs", "inverted", "share", "low", "high")
-    rows = []
-    for place, (ranker, scored) in enumerate(rankers.items()):
+    rows: list[dict[str, Any]] = []
+    for ranker, scored in rankers.items():
         scores = as_scores(scored.predict(queries) if hasattr(scored, "predict") else scored, queries.n_documents)
         found = list(label_pairs(queries, scores))
         by_query = pairs_by_query(queries, scores, [(line["higher"], line["lower"]) for line in found])
@@ -456,11 +445,10 @@ def label_pair_errors(
             # weighted by its pairs, the mean over queries is the share over all pairs
             low, high = interval(share, level, how, weight=pairs, random_state=random_state)
             pair = "-".join(called.get(float(line[end]), f"{line[end]:g}") for end in ("higher", "lower"))
-            row = {"pair": pair, "ranker": ranker, **line, "low": low, "high": high}
-            rows.append(((-line["higher"], line["lower"], place), [row[name] for name in names_of_columns]))
-    rows.sort(key=lambda each: each[0])
-    table = Table.of_rows(names_of_columns, (row for _, row in rows))
-    return LabelPairErrors(table.to_dict(), "inverted pairs of documents")
+            rows.append({"pair": pair, "ranker": ranker, **line, "low": low, "high": high})
+    rows.sort(key=lambda row: (-row["higher"], row["lower"]))  # rankers stay in their order
+    columns = ("pair", "ranker", "higher", "lower", "pairs", "inverted", "share", "low", "high")
+    return LabelPairErrors({name: [row[name] for row in rows] for name in columns}, "inverted pairs of documents")
 
 
 def pairs_by_query(queries: Queries, scores: Vector, labels: list[tuple[float, float]]) -> list[tuple[Vector, Vector]]:

@@ -30,7 +30,7 @@ app = new_app(
 
 
 def _reflow(text: str | None) -> str:
-    """A docstring with one line per paragraph, so that a terminal of any width wraps it."""
+    """A docstring with one line per paragraph, which a terminal of any width wraps."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
 
 

@@ -333,6 +333,7 @@ def _read_log(blocks: "Callable[[], Iterator[ClickLog]]") -> "ClickLog":
 
 def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]" = ()) -> "Queries":
     """Candidates with document ids, by the columns that saved rankers remember; labels are not needed."""
+    from rankwise.features.judged import open_table
     from rankwise.io.any_file import kind_of
 
     known = dict(reads)
@@ -342,8 +343,8 @@ def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]"
         if remembered.get("docid") is None:
             known.setdefault("docid", "docid")
         if "label" not in known and not built:
-            names = _header(documents)
-            known["label"] = "label" if "label" in names else None
+            table = open_table(documents)
+            known["label"] = "label" if table is not None and "label" in table.names else None
     if built:
         found = reading.read_for(built[0], documents, known, judged=False)
     else:
@@ -353,13 +354,6 @@ def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]"
             f"{documents} has no document ids: pass --docid, the column that the docid of the log refers to"
         )
     return found
-
-
-def _header(path: Path) -> list[str]:
-    from rankwise.features.judged import open_table
-
-    table = open_table(path)
-    return [] if table is None else list(table.names)
 
 
 def _ranking(path: Path) -> Any:

@@ -38,7 +38,6 @@ NAMES = {
     ),
 }
 _MOST_GRADES = 11  # different labels that judgments may have
-_BY_NAME, _BY_VALUES = 2, 1
 
 
 class Candidate(NamedTuple):
@@ -48,14 +47,11 @@ class Candidate(NamedTuple):
     ----------
     name : str
         The column.
-    score : int
-        How much speaks for it: its name counts 2, its values 1.
     why : str
         What speaks for it.
     """
 
     name: str
-    score: int
     why: str
 
 
@@ -79,16 +75,16 @@ def candidates(table: "RawTable", role: str, taken: Iterable[str], owner: NDArra
         The best first.
     """
     names, found = NAMES[role], []
-    for name in table.names:
-        plain = _plain(name)
-        why = None if name in set(taken) else _of_values(table.column(name), role, owner)
+    for name in (name for name in table.names if name not in set(taken)):
+        plain, why = _plain(name), _of_values(table.column(name), role, owner)
         if why is None:
             continue
         telling, text = why
-        score = _BY_NAME * (plain in names) + _BY_VALUES * telling
         if plain in names or (telling and role != "docid"):
-            found.append((-score, names.index(plain) if plain in names else len(names), Candidate(name, score, text)))
-    return [one for *_, one in sorted(found, key=lambda each: each[:2])]
+            # the name speaks louder than the values
+            order = plain not in names, not telling, names.index(plain) if plain in names else 0
+            found.append((order, Candidate(name, text)))
+    return [one for _, one in sorted(found, key=lambda each: each[0])]
 
 
 def is_called_id(name: str) -> bool:

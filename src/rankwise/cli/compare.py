@@ -10,6 +10,7 @@ comparison is not computed again.
 
 import shlex
 import sys
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ from rankwise.evaluation.statistics.paired import Test
 if TYPE_CHECKING:
     from rankwise._tables import Table
     from rankwise.evaluation.comparison.comparison import Comparison
-from inspect import Parameter, signature
 
 _ALL = "all"
 _NO_REPORT = 2  # exit code: all results are out, and the report could not be written
@@ -111,7 +111,8 @@ def compare(
     if out is not None and plain:
         print(f"all results: {out}", flush=True)
     if report is not None:
-        if not write_report_or_warn(found, report, command=_as_typed(), verbose=not as_json, **shown):
+        typed = shlex.join(["rankwise", *sys.argv[1:]])
+        if not write_report_or_warn(found, report, command=typed, verbose=not as_json, **shown):
             raise typer.Exit(_NO_REPORT)
         if plain:
             print(f"report: {report}")
@@ -157,11 +158,6 @@ def _rankers(given: list[str]) -> dict[str, str]:
                 raise RankwiseError(f"--ranker {text}: {value} does not exist")
             found[called] = value
     return found
-
-
-def _as_typed() -> str:
-    """The command as it would be typed again."""
-    return shlex.join(["rankwise", *sys.argv[1:]])
 
 
 def _league(found: "Comparison") -> "Table":
@@ -238,7 +234,7 @@ def report(
 
 
 def _signature() -> Any:
-    """The options of ``compare``, with some of them replaced, so that each option is declared in one place."""
+    """The options of ``compare``, with some of them replaced: each option is declared in one place."""
     own = [one for one in signature(report).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
     shared = [one for name, one in signature(compare).parameters.items() if name not in _OWN]
     first, *others = shared  # the data come first, as the only argument

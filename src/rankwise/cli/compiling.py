@@ -328,10 +328,10 @@ def work() -> None:
 
         compile_log.listeners.append(listen)
         for line in iter(sys.stdin.readline, ""):
-            tell(*_made(*json.loads(line)))
+            tell(*_make_call(*json.loads(line)))
 
 
-def _made(function: str, arguments: Sequence[Any], check: bool) -> Sequence[Any]:
+def _make_call(function: str, arguments: Sequence[Any], check: bool) -> Sequence[Any]:
     """Make one call: the message about its end."""
     module, _, name = function.partition(":")
     try:

@@ -82,7 +82,7 @@ def _write_parts(
 
 def _convert_file(source: Path, target: Path, dtype: str, sparse: bool, reads: dict[str, Any]) -> str:
     """Convert a file: a table is read first, by its columns; everything else is converted from file to file."""
-    from rankwise.io.any_file import convert_any, kind_of, write_any
+    from rankwise.io.any_file import convert_any, kind_of, of_type, write_any
 
     if reading.is_parts(source):
         return _join_parts(source, target, dtype, sparse)
@@ -93,10 +93,7 @@ def _convert_file(source: Path, target: Path, dtype: str, sparse: bool, reads: d
     ):
         # from file to file, in bounded memory
         return convert_any(source, target, dtype=dtype, sparse=sparse, **reading.of_letor(source, reads))
-    queries = reading.read_built(source, reads)
-    # tables are read in their own precision
-    if str(queries.X.dtype) != dtype:
-        queries = queries.map_features(lambda X: X.astype(dtype))
+    queries = of_type(reading.read_built(source, reads), dtype)  # tables are read in their own precision
     write_any(queries, target, sparse)
     return f"{target}: {queries}"
 
@@ -104,8 +101,7 @@ def _convert_file(source: Path, target: Path, dtype: str, sparse: bool, reads: d
 def _join_parts(source: Path, target: Path, dtype: str, sparse: bool) -> str:
     """Write a data set in parts as one file: a .rankwise file block by block, other formats as a whole."""
     from rankwise._progress import throughput
-    from rankwise.io.any_file import write_any
-    from rankwise.io.convert import of_type
+    from rankwise.io.any_file import of_type, write_any
     from rankwise.queries.parts.parts import Parts
     from rankwise.queries.stored import QueriesWriter
 

@@ -12,9 +12,8 @@ import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli import reading, wording
 from rankwise.cli.options import option
@@ -24,6 +23,8 @@ from rankwise.errors import MissingExtraError, RankwiseError
 if TYPE_CHECKING:
     from rankwise.evaluation.comparison.comparison import Comparison
     from rankwise.queries.queries import Queries
+
+Divided = tuple["Queries", "Queries", "Queries"]  # training, validation and test part
 
 _FOLDER = Path("rankwise-demo")
 _MEASURES = ("nDCG@10", "AP")
@@ -54,17 +55,17 @@ def demo(
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"--out must be a folder, got the file {out}")
     data = make_lists(queries, random_state=seed)
-    demonstration = Demonstration(_parts(data, seed), out, called)
+    parts = _parts(data, seed)
     if not as_json:
         print(f"{data}\nmade by rankwise.make_lists: 60% training, 20% validation, 20% test\n")
     with nullcontext() if as_json else in_lines():
         compile_for(list(_rankers()))
-        found = compare(_rankers(), [demonstration.parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
-        demonstration.write(found, verbose=not as_json)
-    (_print_json if as_json else _show)(demonstration, found)
+        found = compare(_rankers(), [parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
+        outcome = finish(found, parts, out, verbose=not as_json)
+    (_print_json if as_json else _show)(found, outcome, out, _next_commands(out, called))
 
 
-def _parts(data: "Queries", seed: int) -> tuple["Queries", "Queries", "Queries"]:
+def _parts(data: "Queries", seed: int) -> Divided:
     """Divide the queries into training, validation and test part."""
     from rankwise.queries.folds import split
 
@@ -78,64 +79,68 @@ def _rankers() -> dict[str, str]:
     return {name: name for name in (*_RANKERS, *others)}
 
 
-@dataclass
-class Demonstration:
-    """The parts of the data, and the files that the demonstration leaves in a folder.
+class Outcome(NamedTuple):
+    """What the demonstration shows at its end.
 
     Attributes
     ----------
-    parts : tuple of Queries
-        The training, validation and test part.
-    folder : Path
-        The folder.
-    called : str
-        How the command line is called in the commands to try next.
+    winner : str
+        The ranker of this package with the best validation value; only those can be saved and ranked with.
+    certificate : Certificate
+        Of the winner, which was chosen on the validation part, by the test part, which chose nothing.
     lacking : str
         Why there is no report; empty where there is one.
     """
 
-    parts: tuple["Queries", "Queries", "Queries"]
-    folder: Path
-    called: str = "rankwise"
-    lacking: str = ""  # why there is no report
+    winner: str
+    certificate: Any
+    lacking: str
 
-    def candidates(self, found: "Comparison") -> list[str]:
-        """The rankers of this package, which can be saved and ranked with."""
-        from rankwise.rankers._base import Ranker
 
-        return [name for name in found.rankers if isinstance(found.models[name][0], Ranker)]
+def finish(found: "Comparison", parts: Divided, folder: Path, verbose: bool = False) -> Outcome:
+    """Choose and certify the winner, and write it, the data as LETOR text, and the report.
 
-    def winner(self, found: "Comparison") -> str:
-        """The ranker of this package with the best validation value."""
-        return found.choose(self.candidates(found))
+    Parameters
+    ----------
+    found : Comparison
+        The comparison.
+    parts : tuple of Queries
+        The training, validation and test part.
+    folder : Path
+        The folder.
+    verbose : bool, default=False
+        Whether to show a progress bar.
 
-    def write(self, found: "Comparison", verbose: bool = False) -> None:
-        """Write the data as LETOR text, the winner, and the report where its packages are installed."""
-        from rankwise.io.letor.write import write_letor
-        from rankwise.report.page import write_report
+    Returns
+    -------
+    Outcome
+        The winner and its certificate; no report is written where its packages are not installed.
+    """
+    from rankwise.io.letor.write import write_letor
+    from rankwise.rankers._base import Ranker
+    from rankwise.report.page import write_report
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name, part in zip(("train", "validation", "test"), self.parts, strict=True):
-            write_letor(part, self.folder / f"{name}.txt")
-        found.models[self.winner(found)][0].save(self.folder / "winner.rankwise")
-        try:
-            write_report(found, self.folder / "rankwise-demo.html", command="rankwise demo", verbose=verbose)
-        except MissingExtraError as error:
-            self.lacking = str(error)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, part in zip(("train", "validation", "test"), parts, strict=True):
+        write_letor(part, folder / f"{name}.txt")
+    own = [name for name in found.rankers if isinstance(found.models[name][0], Ranker)]
+    winner, lacking = found.choose(own), ""
+    found.models[winner][0].save(folder / "winner.rankwise")
+    try:
+        write_report(found, folder / "rankwise-demo.html", command="rankwise demo", verbose=verbose)
+    except MissingExtraError as error:
+        lacking = str(error)
+    return Outcome(winner, found.certificate(among=own), lacking)
 
-    def certificate(self, found: "Comparison") -> Any:
-        """Certify the winner, which was chosen on the validation part, by the test part, which chose nothing."""
-        return found.certificate(among=self.candidates(found))
 
-    def next_commands(self) -> list[str]:
-        """Commands that run as they are."""
-        folder = self.folder
-        model, train, test = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "train.txt", "test.txt"))
-        return [
-            f"{self.called} rank {model} {test} --top 3",
-            f"{self.called} evaluate {test} --model {model} -m nDCG@10 -m RR",
-            f"{self.called} train {train} -r AdaRank -o {shlex.quote(str(folder / 'ada.rankwise'))}",
-        ]
+def _next_commands(folder: Path, called: str) -> list[str]:
+    """Commands that run as they are."""
+    model, train, test = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "train.txt", "test.txt"))
+    return [
+        f"{called} rank {model} {test} --top 3",
+        f"{called} evaluate {test} --model {model} -m nDCG@10 -m RR",
+        f"{called} train {train} -r AdaRank -o {shlex.quote(str(folder / 'ada.rankwise'))}",
+    ]
 
 
 def _results(found: "Comparison") -> dict[str, list[Any]]:
@@ -150,20 +155,20 @@ def _results(found: "Comparison") -> dict[str, list[Any]]:
     }
 
 
-def _print_json(demonstration: Demonstration, found: "Comparison") -> None:
+def _print_json(found: "Comparison", outcome: Outcome, folder: Path, following: list[str]) -> None:
     """Print the demonstration as JSON."""
     document = {
-        "folder": str(demonstration.folder),
-        "files": sorted(one.name for one in demonstration.folder.iterdir()),
+        "folder": str(folder),
+        "files": sorted(one.name for one in folder.iterdir()),
         "results": _results(found),
-        "winner": demonstration.winner(found),
-        "certificate": json.loads(demonstration.certificate(found).to_json()),
-        "next": demonstration.next_commands(),
+        "winner": outcome.winner,
+        "certificate": json.loads(outcome.certificate.to_json()),
+        "next": following,
     }
     print(json.dumps(document))
 
 
-def _show(demonstration: Demonstration, found: "Comparison") -> None:
+def _show(found: "Comparison", outcome: Outcome, folder: Path, following: list[str]) -> None:
     """Print the demonstration as tables."""
     from rankwise._tables import Table
 
@@ -172,15 +177,13 @@ def _show(demonstration: Demonstration, found: "Comparison") -> None:
     results = _results(found)
     console.print(Table({**results, "seconds": [f"{seconds:.1f}" for seconds in results["seconds"]]}).rich())
     console.print(f"+ and -: better and worse than {found.baseline} (paired randomization test, Holm's correction)\n")
-    winner, certificate = demonstration.winner(found), demonstration.certificate(found)
-    console.print(f"[bold]Certificate[/bold] of {winner}, the winner on the validation part")
-    console.print(in_shell(certificate.summary()), markup=False)
-    show_certificate(certificate)
-    folder = demonstration.folder
-    report = f"no report: {demonstration.lacking}" if demonstration.lacking else f"open {folder / 'rankwise-demo.html'}"
+    console.print(f"[bold]Certificate[/bold] of {outcome.winner}, the winner on the validation part")
+    console.print(in_shell(outcome.certificate.summary()), markup=False)
+    show_certificate(outcome.certificate)
+    report = f"no report: {outcome.lacking}" if outcome.lacking else f"open {folder / 'rankwise-demo.html'}"
     console.print(f"\n[bold]Report[/bold]: {report}", soft_wrap=True)
     console.print("\n[bold]Try next[/bold]")
-    for command in demonstration.next_commands():
+    for command in following:
         console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
@@ -203,7 +206,7 @@ def compile_for(names: Sequence[str]) -> None:
             kernels = needed_by("first calls", [name]) & whole
             return Call(name, f"{__name__}:{function.__name__}", arguments, kernels)
 
-        # what takes longest comes first, so that no process compiles alone at the end
+        # what takes longest comes first: no process compiles alone at the end
         last, *others = reversed(_RANKERS)
         calls = [
             call("evaluate", measure_tiny),
@@ -215,7 +218,7 @@ def compile_for(names: Sequence[str]) -> None:
         compile_in_processes(calls, processes(None, calls), "compiling, once on this machine")
 
 
-def _tiny() -> tuple["Queries", "Queries", "Queries"]:
+def _tiny() -> Divided:
     """Data that take no time."""
     from rankwise import make_lists
 
@@ -260,6 +263,4 @@ def rehearse(names: Sequence[str] = _RANKERS) -> None:
     parts = _tiny()
     found = compare({name: name for name in names}, [parts], _MEASURES, grids={}, n_jobs=1)
     with tempfile.TemporaryDirectory() as folder:
-        demonstration = Demonstration(parts, Path(folder))
-        demonstration.write(found)
-        demonstration.certificate(found)
+        finish(found, parts, Path(folder))

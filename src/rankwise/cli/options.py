@@ -1,6 +1,6 @@
 """Declarations of options and arguments: default, help, and the rest where it differs from the rule.
 
-An option is called like the parameter of its command, with hyphens, and a flag has no opposite. :func:`name_options`
+An option has the name of the parameter of its command, with hyphens, and a flag has no opposite. :func:`name_options`
 applies this rule when a command is registered.
 """
 

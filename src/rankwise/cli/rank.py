@@ -77,7 +77,7 @@ def rank(
         zero_based=reads["zero_based"],
         features=features,
         unsorted=unsorted,
-        columns={name: value for name, value in reads.items() if name in reading.OF_TABLES},
+        columns=reads,
     )
     size = None  # a pipe has no size: the bar then shows the elapsed time
     if not reading.is_parts(data):
@@ -123,7 +123,7 @@ class RankingTask:
     unsorted : bool
         Whether the rows of a query may be apart.
     columns : dict
-        The columns of a table that the options name: qid, label, docid, ignore.
+        What the options say, such as the columns that they name: qid, label, docid, ignore.
     """
 
     ranker: "Ranker"

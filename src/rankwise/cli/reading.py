@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
 
-OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features", "kinds", "columns")
 _NAME_COLUMNS = {"columns": "--columns", "qid": "--qid", "label": "--label", "docid": "--docid", "ignore": "--ignore"}
 _NAME_COLUMNS |= {"grades": "--labels"}
 
@@ -186,40 +185,32 @@ def is_saved(path: Path) -> bool:
 
 def load_ranker(path: Path) -> "Ranker":
     """Open a saved ranker; anything else raises a clear error."""
-    from rankwise._load_saved import load
-    from rankwise.rankers._base import Ranker
+    from rankwise._store import read_store
+    from rankwise.rankers._record import KIND, read_ranker
 
-    ranker = load(path)
-    if not isinstance(ranker, Ranker):
-        raise DataError(f"{path} must be a saved ranker, got {type(ranker).__name__}")
-    return ranker
+    with read_store(path) as store:
+        if store.kind != KIND:
+            raise DataError(f"{path} must be a saved ranker, got {store.kind}")
+        return read_ranker(store)
 
 
 def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
     """Read judged queries from a file of any format; ``-`` is standard input with LETOR text or CSV."""
     from rankwise.io.any_file import kind_of, read_any
-    from rankwise.io.letor.read import read_letor
-    from rankwise.io.sources import open_text
-    from rankwise.io.tables.frames import read_table
+    from rankwise.io.sources import is_stream, open_text
 
     refuse_folders(path)
-    of_tables = {
-        name: value for name, value in with_defaults(reads).items() if name in (*OF_TABLES, "missing", "unjudged")
-    }
-    kind = "text" if os.fspath(path) == "-" else kind_of(path)
-    is_log = kind == "json"
-    if "judgments" in reads and not is_log and (os.fspath(path) == "-" or path.exists()):
+    kind = "text" if is_stream(path) else kind_of(path)
+    if "judgments" in reads and kind != "json" and (is_stream(path) or path.exists()):
         raise DataError(f"--judgments requires a JSON log of features, got {path}")
-    # standard input, pipes and devices can be read only once
-    if os.fspath(path) == "-" or (path.exists() and not path.is_file()):
+    if is_stream(path):
         with open_text(path) as source:
             if source.kind != "letor":
-                return read_table(source, **of_tables)
-            return read_letor(source, **of_letor(path, reads))
-    if kind == "table":
-        return read_table(path, **of_tables)
-    of_log = {name: reads[name] for name in ("judgments", "features") if name in reads and is_log}
-    return read_any(path, **of_letor(path, reads), **of_log)
+                return read_any(source, "table", **with_defaults(reads))
+            return read_any(source, "text", **of_letor(path, reads))
+    if kind != "table":
+        of_letor(path, reads)
+    return read_any(path, kind, **with_defaults(reads))
 
 
 def is_parts(path: Path) -> bool:
@@ -249,11 +240,13 @@ def iter_blocks(queries: "Queries", data: Path, on_read: OnRead) -> Iterator["Qu
 
 def of_letor(path: Path, reads: dict[str, Any]) -> dict[str, Any]:
     """Select the options that apply to LETOR text; those that the user gave to name columns raise a clear error."""
+    from rankwise.io import any_file
+
     named = [option for name, option in _NAME_COLUMNS.items() if name in reads]
     if named and (os.fspath(path) == "-" or path.exists()):
         given = ", ".join(named)
         raise DataError(f"{given}: only tables (CSV, JSON lines, parquet, Arrow) have columns to name, got {path}")
-    return {name: value for name, value in reads.items() if name not in (*OF_TABLES, "judgments")}
+    return any_file.of_letor(reads)
 
 
 def read_scored(judged: Path, scores: Path, reads: dict[str, Any], opened: dict[str, Any]) -> tuple[Any, Any]:
@@ -316,7 +309,7 @@ def read_or_open(path: Path, reads: dict[str, Any]) -> "Queries | RawTable":
 
 
 def mostly_numbers(table: "RawTable", builder: "FeatureBuilder") -> dict[str, str]:
-    """Columns that the builder takes for texts though most of their values are numbers, with a text that is none.
+    """Columns that the builder takes for texts though most of their values are numbers, with a text that is not one.
 
     Parameters
     ----------

@@ -292,7 +292,7 @@ class Crowd:
         try:
             self.client.experiment("learner-against-first-feature", "shadow", "learner", "first-feature")
         except RankwiseError as error:
-            if not isinstance(error, ServiceError) or error.status != 409:  # a state that goes on has it already
+            if not isinstance(error, ServiceError) or error.status != 409:  # a state that is resumed has it already
                 self.say(str(error))
         for query in self.stream:
             if self._stop.is_set():

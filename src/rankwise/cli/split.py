@@ -5,18 +5,15 @@ into a new folder under a temporary name, which is renamed when everything is co
 """
 
 import json
-import os
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._files import new_folder
 from rankwise.cli import reading
 from rankwise.cli.options import option
 from rankwise.errors import RankwiseError
@@ -60,7 +57,7 @@ def split(
     target = _folder(data, out)
     opened = _open(data, to, reads)
     written: dict[str, Any] = {}
-    with _new_folder(target) as folder:
+    with new_folder(target, "train") as folder:
         for name, numbers in _draw_parts(len(opened.queries), shares, folds, seed).items():
             rows = np.zeros(0, np.int64)
             if isinstance(opened.queries, Queries):
@@ -114,8 +111,7 @@ def _open(data: Path, to: str | None, reads: dict[str, Any]) -> _Opened:
     """Open the file: a table that stays one keeps its rows, anything else is read as queries."""
     from rankwise.io.any_file import keep_rows, kind_of
     from rankwise.io.sources import open_text
-    from rankwise.io.tables.frames import suffix_of
-    from rankwise.io.tables.rows import ARROW_ENDINGS, is_arrow
+    from rankwise.io.tables.rows import ARROW_ENDINGS, is_arrow, suffix_of
 
     if reading.is_parts(data):
         return _as_parts(data, to)
@@ -194,20 +190,3 @@ def _folder(data: Path, out: Path | None) -> Path:
         raise RankwiseError(f"{target} already exists: choose a new folder with --out")
     reading.check_writable(target)
     return target
-
-
-@contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """A folder beside the target that is renamed to it when the body succeeds, and removed otherwise."""
-    place = Path(os.path.realpath(target))
-    folder = Path(tempfile.mkdtemp(prefix=f".{place.name[:100]}.", suffix=".part", dir=place.parent))
-    try:
-        yield folder
-        mask = os.umask(0)
-        os.umask(mask)
-        folder.chmod(0o777 & ~mask)  # mkdtemp makes it private
-        if place.is_dir():
-            place.rmdir()  # it is empty, and Windows renames onto nothing
-        folder.rename(place)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

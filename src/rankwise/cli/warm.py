@@ -21,7 +21,7 @@ def warm(
     check: bool = option(False, "Compile nothing; exit code 1 if something would have to be compiled."),
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Compile everything that rankwise may need, so that no later process has to.
+    """Compile everything that rankwise may need; no later process has to.
 
     Machine code goes to the cache folder, which RANKWISE_CACHE_DIR moves. What a pack in the wheel or the cache holds
     is not compiled again. Ctrl-C keeps what is ready.

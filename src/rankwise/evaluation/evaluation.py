@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS_LABEL, tied_label_order
+from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS_LABEL, correlate_tied_labels
 from rankwise._kernels.parallel import announce_kernels
 from rankwise._progress import throughput
 from rankwise._tables import Table
@@ -24,7 +24,7 @@ from rankwise.errors import DataError, DataWarning, RankwiseError, in_one_line, 
 from rankwise.evaluation.statistics.intervals import How, interval, mean
 from rankwise.guarantees._bound import APPROXIMATE, Scope
 from rankwise.measures._base import Empty, Measure, Ties, settle
-from rankwise.measures.compute import EMPTY, ScoredLists, fill_empty, measure_lists
+from rankwise.measures.compute import ScoredLists, fill_empty, measure_lists
 from rankwise.measures.conventions import Convention, convention
 from rankwise.queries import checks, grouping
 from rankwise.queries.overlap import overlap
@@ -468,9 +468,6 @@ def evaluate(
     else:
         raw, lists = measure_block(judged, scores)
     stated = [empty or ("skip" if tool is None else tool.empty_value(measure)) for measure in parsed]
-    for choice in stated:
-        if not isinstance(choice, str) or choice not in EMPTY:
-            raise RankwiseError(f"empty must be one of {', '.join(map(repr, EMPTY))}, got {choice!r}")
     return Evaluation(
         measures=tuple(parsed),
         titles=tuple(titles),
@@ -487,7 +484,7 @@ def evaluate(
 
 def _warn_if_seen(model: Any, judged: Queries | Parts) -> None:
     """Warn if a model has learned from the queries that it is measured on, or was selected by them."""
-    seen = record_of(model).seen
+    seen = record_of(model).seen if hasattr(model, "predict") else None
     if seen is None:
         return
     aligned = align(model, judged)
@@ -529,7 +526,7 @@ def _measure(
 
 def _warn_of_ties_in_order(scores: NDArray[np.float64], labels: NDArray[np.float64], judged: Queries) -> None:
     """Warn if equal scores stay in input order, and that order predicts their labels."""
-    correlation, deviations = tied_label_order(scores, labels, judged.start, judged.scattered_rows)
+    correlation, deviations = correlate_tied_labels(scores, labels, judged.start, judged.scattered_rows)
     if abs(correlation) >= PREDICTS_LABEL and deviations >= DEVIATIONS:
         warn(
             "documents with equal scores stay in input order (ties='stable'), and that order predicts their labels "
@@ -609,9 +606,11 @@ def open_judged_and_scores(queries: Any, scores: Any, qid: Any = None, group: An
             scores = read_scores_of_parts(scores, queries)
         return queries, scores
     if isinstance(queries, (str, PathLike)):
-        from rankwise.evaluation.files import open_judged
+        from rankwise.evaluation.files import open_pair
+        from rankwise.io.any_file import read_any
 
-        queries, scores = open_judged(queries, scores)
+        is_pair = isinstance(scores, (str, PathLike))
+        queries, scores = open_pair(queries, scores) if is_pair else (read_any(queries), scores)
     if not isinstance(queries, Queries) and record_of(scores).builder is not None:
         queries = apply_builder(scores, queries, grouped=True, judged=True)  # a raw table, for a ranker that takes one
     if not isinstance(queries, Queries):

@@ -55,8 +55,7 @@ def open_pair(
     """
     kept = {} if opened is None else opened
     if is_qrels(judged):
-        if "qrels" not in kept:
-            kept["qrels"] = read_qrels(judged)
+        kept["qrels"] = kept.get("qrels") or read_qrels(judged)
         return from_trec(kept["qrels"], _read_run(scores))
     if is_run(judged):
         read_qrels(judged)  # which says that the two files are in the wrong order
@@ -72,13 +71,6 @@ def _read_run(path: Path) -> Run:
     if os.fspath(path) != "-" and os.path.isfile(path):
         refuse_means(name_of(path), means_in_line(first_line(path)))
     return read_run(path)
-
-
-def open_judged(judged: Path, scores: Any) -> tuple[Queries, Any]:
-    """Read judged queries from a file, and the scores, too, where they are a file."""
-    if isinstance(scores, (str, os.PathLike)):
-        return open_pair(judged, scores)
-    return read_any(judged), scores
 
 
 def read_scores(path: Path, queries: Queries) -> Vector:

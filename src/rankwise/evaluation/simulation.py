@@ -62,7 +62,7 @@ def simulate(
     kinds: Any = registered()
 
     def as_printed(eta: float) -> "OnlineLearner":
-        learner: OnlineLearner = kinds["SLAMPerceptron"](measure, **printed_options(measure), eta=eta)
+        learner: OnlineLearner = kinds["SLAMPerceptron"](measure, **paper_options(measure), eta=eta)
         return learner
 
     tuning = _tune("ListNet", lambda eta: kinds["ListNet"](measure, eta=eta), stream, on_rounds)
@@ -85,7 +85,7 @@ def simulate(
     }
 
 
-def printed_options(measure: str) -> dict[str, Any]:
+def paper_options(measure: str) -> dict[str, Any]:
     """The parameters of `SLAMPerceptron` that make it Algorithm 2 of the paper, apart from its step."""
     return {"margin": 1.0, "weights": "ap_003" if measure.startswith("AP") else "ndcg_003"}
 

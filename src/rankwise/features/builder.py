@@ -1,16 +1,16 @@
 """`FeatureBuilder`: from a table with columns of any kind to queries with features, learned, reported and saved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from rankwise._parameters import OpenFraction, PositiveInt, check_parameters
+from rankwise._parameters import Check, OpenFraction, PositiveInt, check_parameters
 from rankwise._tables import Table, notebook_html, paragraph
 from rankwise.errors import DataError, FileFormatError, RankwiseError, in_one_line
 from rankwise.features.codec import unpack
@@ -20,7 +20,7 @@ from rankwise.features.roles import docids_of, labels_of, training_layout, weigh
 from rankwise.features.state import digest_of, digest_of_state, plain_state, read_state, rehearse
 from rankwise.features.table import QueriesTable, RawTable, as_table
 from rankwise.features.treatments import Layout, Treatment, treat, treat_by
-from rankwise.io.tables.rows import TableRows, Unjudged, as_queries, without_unjudged
+from rankwise.io.tables.rows import TableRows, Unjudged, as_queries, list_names, without_unjudged
 from rankwise.queries.checks import Floats, as_whole, first_repeated, refuse_unless_one_of
 from rankwise.queries.grouping import by_id
 from rankwise.queries.queries import Queries
@@ -112,8 +112,8 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     label: str | None = "label"
     docid: str | None = None
     weight: str | None = None
-    columns: Mapping[str, str] | None = None
-    ignore: Sequence[str] = ()
+    columns: Annotated[Any, Check("None or a dict of columns to kinds", lambda value: _are_kinds(value))] = None
+    ignore: Annotated[Any, Check("a sequence of columns", lambda value: not isinstance(value, str))] = ()
     numbers: Literal["keep", "standard", "minmax", "robust", "quantile"] = "keep"
     missing: Literal["median", "keep"] = "median"
     heavy_tails: Literal["log", "quantile", "keep"] = "log"
@@ -122,7 +122,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     rare: OpenFraction | PositiveInt | None = 0.01
     dates: Literal["age", "ignore"] = "age"
     transformers: Mapping[Any, Any] | None = None
-    per_query: Mapping[str, Any] | None = None
+    per_query: Annotated[Any, Check("None or a dict of columns to ways", lambda value: _are_ways(value))] = None
     grades: Mapping[str, float] | None = None
     unjudged: Unjudged = "error"
 
@@ -182,13 +182,12 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         used = [name for key in self.transformers or () for name in _columns_of(key)]
         lacking = [name for name in (*named, *used, *(self.per_query or ())) if name not in table.names]
         if lacking:
-            raise DataError(f"there is no column {_list_names(lacking)}, which the parameters of the builder name")
+            names = list_names(list(map(repr, lacking)))
+            raise DataError(f"there is no column {names}, which the parameters of the builder name")
         asked = {"categories": "category", "dates": "date"}
         found = []
-        for name in table.names:
-            if name in taken:
-                continue
-            one = decide(table.column(name), self.max_levels, owner, named.get(name))  # type: ignore[arg-type]
+        for name in (name for name in table.names if name not in taken):
+            one = decide(table.column(name), self.max_levels, owner, named.get(name))
             for parameter, kind in asked.items():
                 if one.kind == kind and getattr(self, parameter) == "ignore" and name not in used:
                     one = Decision(name, "ignored", f"{one.reason}: {parameter}='ignore'")
@@ -305,7 +304,8 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         wanted = [*self.columns_in_, *([] if grouped or one_query else [qid])]
         lacking = [name for name in wanted if name not in table.names]
         if lacking:
-            raise DataError(f"the table has no column {_list_names(lacking)}, which the features were learned from")
+            names = list_names(list(map(repr, lacking)))
+            raise DataError(f"the table has no column {names}, which the features were learned from")
         if isinstance(table, QueriesTable):
             queries = table.queries
             layout: Layout = (queries.start, queries.scattered_rows)
@@ -435,13 +435,6 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
     def _check_params(self) -> None:
         """Refuse parameters that are not known."""
         check_parameters(self)
-        if isinstance(self.ignore, str):
-            raise RankwiseError(f"ignore must be a list of columns, got {self.ignore!r:.40}")
-        for name, value in dict(self.columns or {}).items():
-            refuse_unless_one_of(value, f"columns[{name!r}]", ASKED)
-        for name, ways in dict(self.per_query or {}).items():
-            for way in _as_ways(ways):
-                refuse_unless_one_of(way, f"per_query[{name!r}]", WITHIN)
         repeated = first_repeated([name for key in self.transformers or () for name in _columns_of(key)])
         if repeated is not None:
             raise RankwiseError(f"transformers names the column {repeated!r} twice")
@@ -456,6 +449,21 @@ def _columns_of(key: Any) -> tuple[str, ...]:
     return (key,) if isinstance(key, str) else tuple(key)
 
 
+def _are_kinds(columns: Any) -> bool:
+    """Whether a parameter maps columns to kinds; the first unknown kind raises an error."""
+    for name, kind in dict(columns or {}).items():
+        refuse_unless_one_of(kind, f"columns[{name!r}]", ASKED)
+    return True
+
+
+def _are_ways(per_query: Any) -> bool:
+    """Whether a parameter maps columns to transformations within queries; the first unknown one raises an error."""
+    for name, ways in dict(per_query or {}).items():
+        for way in _as_ways(ways):
+            refuse_unless_one_of(way, f"per_query[{name!r}]", WITHIN)
+    return True
+
+
 def _as_ways(ways: Any) -> tuple[str, ...]:
     """The transformations within queries of one column."""
     return (ways,) if isinstance(ways, str) else tuple(ways)
@@ -463,18 +471,10 @@ def _as_ways(ways: Any) -> tuple[str, ...]:
 
 def _without_repeats(names: list[str]) -> list[str]:
     """Names of features; one that occurs again gets a number."""
-    seen: set[str] = set()
-    found = []
+    found: dict[str, None] = {}
     for name in names:
         number, fresh = 2, name
-        while fresh in seen:
+        while fresh in found:
             fresh, number = f"{name}#{number}", number + 1
-        seen.add(fresh)
-        found.append(fresh)
-    return found
-
-
-def _list_names(names: Sequence[str]) -> str:
-    """Names for a message."""
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(map(repr, names[:_LISTED])) + more
+        found[fresh] = None
+    return list(found)

@@ -28,7 +28,7 @@ Asked = Literal["number", "boolean", "date", "category", "ignore"]
 ASKED = get_args(Asked)
 LEFT_OUT = ("text", "identifier", "constant", "other", "ignored")
 
-# A distance of the 1 % and 99 % quantiles from the median of more than this many interquartile ranges is a heavy tail:
+# A distance of the 1% and 99% quantiles from the median of more than this many interquartile ranges is a heavy tail:
 # the normal distribution has 1.7, the exponential 3.6, the lognormal 6.3.
 HEAVY = 5.0
 _FEWEST = 20  # different values from which on tails and identifiers are looked at
@@ -246,7 +246,7 @@ def is_heavy(values: NDArray[np.float64]) -> bool:
     return True
 
 
-def read_numbers(column: Column, kind: str, reading: dict[str, Any], learned_by: str = "training") -> Any:
+def read_numbers(column: Column, kind: str, reading: dict[str, Any]) -> Any:
     """The numbers of a column as its decision reads them.
 
     Parameters
@@ -257,8 +257,6 @@ def read_numbers(column: Column, kind: str, reading: dict[str, Any], learned_by:
         What it was in training.
     reading : dict
         The reading of its decision.
-    learned_by : str, default="training"
-        What it was learned from, for messages.
 
     Returns
     -------
@@ -273,7 +271,7 @@ def read_numbers(column: Column, kind: str, reading: dict[str, Any], learned_by:
     as_date = kind == "date"
     if column.stored == "other" or (column.stored != "text" and (column.stored == "date") != as_date):
         holds = column.type_name or {"date": "dates"}.get(column.stored, "numbers")
-        raise DataError(f"column {column.name!r} holds {holds}, and in {learned_by} it was a {kind}")
+        raise DataError(f"column {column.name!r} holds {holds}, and in training it was a {kind}")
     if column.stored != "text":
         return np.where(np.isfinite(column.values), column.values, np.nan)
     form, decimal = reading.get("form", "iso"), reading.get("decimal", column.decimal)
@@ -288,13 +286,13 @@ def read_numbers(column: Column, kind: str, reading: dict[str, Any], learned_by:
     values, first = read_each(column.values.tolist(), read)
     if first >= 0 and not reading.get("lenient", False):
         raise DataError(
-            f"column {column.name!r} holds {column.values[first]!r:.40} at row {first:,}, and in {learned_by} it was a "
+            f"column {column.name!r} holds {column.values[first]!r:.40} at row {first:,}, and in training it was a "
             f"{kind}"
         )
     return values
 
 
-def read_amounts(column: Column, units: dict[str, str], learned_by: str = "training") -> tuple[Any, Any]:
+def read_amounts(column: Column, units: dict[str, str]) -> tuple[Any, Any]:
     """The numbers of a column of amounts, and their units as texts.
 
     Parameters
@@ -303,8 +301,6 @@ def read_amounts(column: Column, units: dict[str, str], learned_by: str = "train
         The column of any table.
     units : dict of str to str
         The decimal mark of each unit in training. The numbers of other units count as missing.
-    learned_by : str, default="training"
-        What it was learned from, for messages.
 
     Returns
     -------
@@ -320,7 +316,7 @@ def read_amounts(column: Column, units: dict[str, str], learned_by: str = "train
     """
     if column.stored != "text":
         if column.stored not in ("number", "boolean") or "" not in units:
-            raise DataError(f"column {column.name!r} holds no units, and in {learned_by} it held {', '.join(units)}")
+            raise DataError(f"column {column.name!r} holds no units, and in training it held {', '.join(units)}")
         return np.where(np.isfinite(column.values), column.values, np.nan), np.full(len(column.values), "", object)
     texts = column.values.tolist()
     split = {text: amount_of(text) for text in set(texts) if text is not None}
@@ -334,7 +330,7 @@ def read_amounts(column: Column, units: dict[str, str], learned_by: str = "train
     values, first = read_each(texts, read)
     if first >= 0:
         raise DataError(
-            f"column {column.name!r} holds {texts[first]!r:.40} at row {first:,}, and in {learned_by} it held amounts"
+            f"column {column.name!r} holds {texts[first]!r:.40} at row {first:,}, and in training it held amounts"
         )
     found = np.empty(len(texts), dtype=object)
     found[:] = [split[text][1] if text is not None else "" for text in texts]  # type: ignore[index]  # none is None

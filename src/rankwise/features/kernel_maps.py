@@ -7,7 +7,7 @@ Both are scikit-learn transformers that work row by row. A linear ranker on thei
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 from rankwise._kernels import mercer
 from rankwise._kernels.parallel import one_blas_thread
-from rankwise._parameters import as_random
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, Seed, as_random, check_parameters
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 
@@ -35,7 +35,7 @@ class _NotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
     """Raised if a map is used before ``fit``."""
 
 
-def kernel_shape(kernel: Any, gamma: Any, degree: Any, coef0: Any, n_features: int) -> Vector:
+def kernel_shape(kernel: Kernel, gamma: float | None, degree: int, coef0: float, n_features: int) -> Vector:
     """The parameters of a kernel as compiled code reads them.
 
     Parameters
@@ -59,17 +59,10 @@ def kernel_shape(kernel: Any, gamma: Any, degree: Any, coef0: Any, n_features: i
     Raises
     ------
     RankwiseError
-        If one of them is not valid.
+        If the degree is above 20.
     """
-    if kernel not in mercer.KERNELS:
-        raise RankwiseError(f"kernel must be one of {', '.join(map(repr, mercer.KERNELS))}, got {kernel!r:.60}")
     width = 1.0 / max(n_features, 1) if gamma is None else gamma
-    if not checks.is_number(width) or not 0 < width < math.inf:
-        raise RankwiseError(f"gamma must be a number above 0, or None for 1 / features, got {gamma!r:.60}")
     whole = checks.as_whole(degree, "degree", 1, 20)
-    # with a constant below 0, k would not be a product of features
-    if not checks.is_number(coef0) or not 0 <= coef0 < math.inf:
-        raise RankwiseError(f"coef0 must be a number of 0 or more, got {coef0!r:.60}")
     return np.array([mercer.KERNELS.index(kernel), width, whole, coef0], dtype=np.float64)
 
 
@@ -78,9 +71,9 @@ class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     n_features_in_: int
 
-    @abstractmethod
     def _validate_params(self) -> None:
         """Raise an error for parameters that are not valid."""
+        check_parameters(self)
 
     def _rows(self, X: Any, fitted: bool = True) -> checks.Floats:
         if fitted and not hasattr(self, "n_features_in_"):
@@ -127,9 +120,9 @@ class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
 class FourierFeatures(_RowMap):
     r"""Random Fourier features of the rbf kernel, in pairs of a cosine and a sine: norm(z(x)) = 1 for every x.
 
-    .. math:: z(x) = \sqrt{2/D}\,(\cos w_1 x, \dots, \cos w_{D/2} x, \sin w_1 x, \dots), \quad w_j \sim N(0, 2\gamma I),
+    .. math:: z(x) = \sqrt{2/D}\,(\cos w_1 x, \dots, \cos w_{D/2} x, \sin w_1 x, \dots), \quad w_j \sim N(0, 2\gamma I).
 
-    so that z(x) . z(y) has the expectation exp(-gamma norm(x - y)^2), and 1 - norm(z(x) - z(y))^2 / 2 is exactly
+    Then z(x) . z(y) has the expectation exp(-gamma norm(x - y)^2), and 1 - norm(z(x) - z(y))^2 / 2 is exactly
     z(x) . z(y). The map is drawn without a look at the data: bounds for weights that were fixed beforehand hold for it.
 
     Parameters
@@ -168,13 +161,13 @@ class FourierFeatures(_RowMap):
     # no row is longer, and fit does not look at the data
     row_radius = 1.0
 
-    gamma: float | None = None
-    n_features: int = 256
-    random_state: Any = 0
+    gamma: PositiveFloat | None = None
+    n_features: Annotated[int, NumberRange(2, _MOST_FEATURES, closed="both")] = 256
+    random_state: Seed = 0
 
     def _validate_params(self) -> None:
-        kernel_shape("rbf", self.gamma, 1, 0.0, 1)
-        if checks.as_whole(self.n_features, "n_features", 2, _MOST_FEATURES) % 2:
+        super()._validate_params()
+        if self.n_features % 2:
             raise RankwiseError(f"n_features must be even, for pairs of a cosine and a sine, got {self.n_features}")
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -273,12 +266,10 @@ class KernelPCAMap(_RowMap):
     """
 
     kernel: Kernel = "rbf"
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
-
-    def _validate_params(self) -> None:
-        kernel_shape(self.kernel, self.gamma, self.degree, self.coef0, 1)
+    gamma: PositiveFloat | None = None
+    degree: Annotated[int, NumberRange(1, 20, closed="both")] = 3
+    # with a constant below 0, k would not be a product of features
+    coef0: NonNegativeFloat = 1.0
 
     @one_blas_thread()
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -296,6 +287,7 @@ class KernelPCAMap(_RowMap):
         KernelPCAMap
             The map itself.
         """
+        self._validate_params()
         rows = np.array(self._rows(X, fitted=False), dtype=np.float64)
         if not 1 <= len(rows) <= _MOST_DOCUMENTS:
             raise RankwiseError(

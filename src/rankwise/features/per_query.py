@@ -44,10 +44,10 @@ def within_queries(values: Array, start: NDArray[np.int64], rows: NDArray[np.int
 
 
 def _zscore(x: Array) -> Array:
-    there = np.sort(x[~np.isnan(x)])  # sorted, so that sums do not depend on the order of the rows
+    there = np.sort(x[~np.isnan(x)])  # sorted: sums do not depend on the order of the rows
     if not len(there) or there[0] == there[-1]:
         return np.where(np.isnan(x), np.nan, 0.0)
-    # huge and tiny values are brought near 1, so that squares stay within float64
+    # huge and tiny values are brought near 1: squares stay within float64
     unit = np.abs(there).max()
     there, x = there / unit, x / unit
     mean, deviation = there.mean(), there.std()

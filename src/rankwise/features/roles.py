@@ -10,7 +10,7 @@ from rankwise.features.columns import read_numbers
 from rankwise.features.table import Column, QueriesTable, RawTable
 from rankwise.features.texts import number_of
 from rankwise.features.treatments import Layout
-from rankwise.io.tables.rows import Roles
+from rankwise.io.tables.rows import Roles, labels_by_grades
 from rankwise.queries.grouping import StringColumn, by_id
 
 Array = NDArray[np.float64]
@@ -43,11 +43,7 @@ def labels_of(table: RawTable, name: str | None, grades: Mapping[str, float] | N
         return None
     column = table.column(name)
     if grades is not None:
-        texts = _words(column)
-        unknown = [text for text in dict.fromkeys(texts) if text is not None and text not in grades]
-        if unknown:
-            raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, which grades does not map to a label")
-        return np.array([np.nan if text is None else grades[text] for text in texts], dtype=np.float64)
+        return labels_by_grades(_words(column), name, grades)
     return _numbers(
         column,
         "labels",

@@ -124,15 +124,11 @@ class _InventedRow(RawTable):
     """One row of texts, most of them missing."""
 
     def __init__(self, values: dict[str, Any]) -> None:
-        self.values = values
-        self.names = tuple(values)
-        self.n_rows = 1
+        self.values, self.names, self.n_rows = values, tuple(values), 1
 
     def column(self, name: str) -> Column:
         """One column by name."""
-        cell = np.empty(1, dtype=object)
-        cell[0] = self.values[name]
-        return Column(name, "text", cell)
+        return Column(name, "text", np.array([self.values[name]], dtype=object))
 
     def identities(self, name: str) -> NDArray[Any]:
         """Not used: the row has no ids."""

@@ -20,7 +20,7 @@ from rankwise._files import path_of
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.tables.csv import EMPTY, CsvText
-from rankwise.io.tables.frames import open_frame, refuse_other_json
+from rankwise.io.tables.frames import open_frame
 from rankwise.io.tables.rows import is_arrow, read_arrow
 from rankwise.queries.checks import as_features, not_a_path
 from rankwise.queries.grouping import StringColumn, as_ids, parse_ids
@@ -143,7 +143,6 @@ def read_columns(path: str | os.PathLike[str]) -> RawTable:
     with open_text(path) as source:
         if source.kind == "letor":
             raise FileFormatError(f"{source.name} is not a table: it has no CSV header")
-        refuse_other_json(source)
         return CsvTable(CsvText.open(source))
 
 

@@ -1,7 +1,7 @@
 """Values in the texts of a column: numbers, amounts with a unit, truth values or dates.
 
 Each ``*_of`` function either reads one text or finds out how all texts of a column are written. What it finds is a
-plain value, which is kept with the model, so that later tables are read in the same way.
+plain value, which is kept with the model: later tables are read in the same way.
 """
 
 import math

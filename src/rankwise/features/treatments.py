@@ -319,7 +319,7 @@ def _own_names(transformer: Any, columns: Sequence[str], count: int) -> list[str
 def _scaler(how: str, n_rows: int) -> Any:
     """The transformer that scales a number."""
     if how == "quantile":
-        # without a subsample, so that no chance enters
+        # without a subsample, which would depend on chance
         return storable("QuantileTransformer")(n_quantiles=max(1, min(_QUANTILES, n_rows)), subsample=None)
     return storable(_SCALERS[how])()
 

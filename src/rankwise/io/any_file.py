@@ -12,9 +12,9 @@ import csv
 import io
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,58 +23,75 @@ from rankwise._extras import require
 from rankwise._files import STORE, path_of, signature, writing, writing_bytes
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.sources import ByteStream, beginning_of, open_stream
-from rankwise.io.tables.csv import CsvText
-from rankwise.io.tables.frames import from_frame, suffix_of
-from rankwise.io.tables.rows import Roles, TableRows, as_queries, is_arrow, read_arrow
+from rankwise.io.tables.csv import CsvText, read_text_table
+from rankwise.io.tables.frames import from_frame, read_table, write_table
+from rankwise.io.tables.rows import (
+    ARROW_ENDINGS,
+    TEXTS,
+    Roles,
+    TableRows,
+    as_queries,
+    is_arrow,
+    read_arrow,
+    suffix_of,
+)
+from rankwise.queries.checks import Floats
 from rankwise.queries.queries import Queries
 
-_TABLES = (".parquet", ".csv")  # endings that are written; frames.is_table has those that are read
-_OF_TABLES = ("docid", "ignore", "grades", "features")
-_JUDGED = ("judgments",)
-_OF_LOGS = (*_JUDGED, "features", "missing", "unjudged")
+_TABLES = (".parquet", ".csv")  # endings that are written
+# options about columns, and the judgments of logs: LETOR text has neither
+OF_COLUMNS = ("qid", "label", "docid", "ignore", "grades", "features", "kinds", "columns", "judgments")
+_OF_TABLES = ("qid", "label", "docid", "ignore", "grades", "features", "missing", "unjudged")
+_OF_LOGS = ("judgments", "features", "missing", "unjudged")
 _STORES = (".rankwise", ".safetensors")
 _TEXTS = (".txt", ".letor", ".dat", ".svm", ".svmlight", ".libsvm")
 
 
-def read_any(path: str | os.PathLike[str], *, qid: str = "qid", label: str = "label", **options: Any) -> Queries:
+def read_any(path: "str | os.PathLike[str] | ByteStream", kind: str | None = None, **options: Any) -> Queries:
     """Read judged queries from a LETOR text, a table (CSV, JSON rows, Parquet, Arrow), a rankwise file, or a log.
 
     Parameters
     ----------
-    path : path
+    path : path or ByteStream
         The file; ``-`` is a LETOR text on standard input.
-    qid : str, default="qid"
-        The column of query ids, for tables.
-    label : str, default="label"
-        The column of labels, for tables.
+    kind : {"store", "table", "json", "text"}, default=None
+        What it is; None takes :func:`kind_of`.
     **options : keyword arguments
-        ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in :func:`from_frame`; ``judgments`` for
-        logs, as in :func:`read_ltr_log`; the others are those of :func:`read_letor`.
+        ``qid``, ``label``, ``docid``, ``ignore``, ``grades`` and ``features`` are for tables, as in
+        :func:`from_frame`; ``judgments`` for logs, as in :func:`read_ltr_log`; the others are those of
+        :func:`read_letor`. Options for files of another kind are left out.
 
     Returns
     -------
     queries : Queries
         The queries of the file.
     """
-    kind = kind_of(path)
+    source: Any = path
+    kind = kind or kind_of(source)
     if kind == "store":
         from rankwise.queries.stored import load_queries
 
-        return load_queries(path)
+        return load_queries(source)
+    if kind == "table" and (isinstance(path, ByteStream) or not is_arrow(path_of(path))):
+        return read_text_table(source, **_among(options, _OF_TABLES))
     if kind == "table":
-        from rankwise.io.tables.frames import read_table
-
-        known = {name: options[name] for name in (*_OF_TABLES, "missing", "unjudged") if name in options}
-        return read_table(path, qid=qid, label=label, **known)
+        return read_table(source, **_among(options, _OF_TABLES))
     if kind == "json":
         from rankwise.io.ltr_log import read_ltr_log
 
-        known = {name: options[name] for name in _OF_LOGS if name in options}
-        return read_ltr_log(path, **{"judgments": None, **known})
+        return read_ltr_log(source, **_among(options, _OF_LOGS))
     from rankwise.io.letor.read import read_letor
 
-    of_others = (*_OF_TABLES, *_JUDGED)
-    return read_letor(path, **{name: value for name, value in options.items() if name not in of_others})
+    return read_letor(source, **of_letor(options))
+
+
+def _among(options: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: options[name] for name in names if name in options}
+
+
+def of_letor(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that apply to LETOR text."""
+    return {name: value for name, value in options.items() if name not in OF_COLUMNS}
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
@@ -101,10 +118,9 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "text"
     if os.path.isdir(name):
         raise FileFormatError(f"{name} is a folder, expected a file; read_folds reads a folder of folds")
-    from rankwise.io.tables.frames import is_table
-
+    called_table = suffix_of(name) in (*ARROW_ENDINGS, *TEXTS)
     if not os.path.isfile(name):  # a pipe can be read only once
-        return "table" if is_table(name) else "text"
+        return "table" if called_table else "text"
     if is_store(name):
         return "store"
     if is_arrow(name):
@@ -115,7 +131,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         return "table" if kind == "records" else "json"
     # a header holds names: the first line of judgments and runs holds numbers
     headed = kind == "csv" and not any(cell.strip().isdigit() for cell in re.split(rb"[,;|\t]", first[0]))
-    return "table" if is_table(name) or headed else "text"
+    return "table" if called_table or headed else "text"
 
 
 def is_json(path: str | os.PathLike[str]) -> bool:
@@ -165,10 +181,19 @@ def convert_any(
     if ending in _STORES and kind_of(source) == "text":
         return _stream(source, target, dtype, options)
     queries = read_any(source, **({"dtype": dtype} if kind_of(source) == "text" else {}), **options)
-    if str(queries.X.dtype) != dtype:
-        queries = queries.map_features(lambda X: X.astype(dtype))
-    write_any(queries, target, sparse)
+    write_any(of_type(queries, dtype), target, sparse)
     return f"{target}: {queries}"
+
+
+def as_type(X: Floats, dtype: str) -> Floats:
+    """Features of another type; numbers that float32 cannot hold become infinite and are found by the check."""
+    with np.errstate(over="ignore"):
+        return X.astype(dtype, copy=False)
+
+
+def of_type(queries: Queries, dtype: str) -> Queries:
+    """The queries with features of this type; numbers that it cannot hold raise an error."""
+    return queries if str(queries.X.dtype) == dtype else queries.map_features(lambda X: as_type(X, dtype))
 
 
 def _ending(target: str | os.PathLike[str]) -> str:
@@ -197,8 +222,6 @@ def write_any(queries: Queries, target: str | os.PathLike[str], sparse: bool = F
     if ending in _STORES:
         queries.save(target)
     elif ending in _TABLES:
-        from rankwise.io.tables.frames import write_table
-
         write_table(queries, target)
     elif ending == ".qrels":
         from rankwise.io.trec import write_qrels
@@ -216,11 +239,10 @@ def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtyp
     from rankwise.io.letor.stream import iter_letor
     from rankwise.queries.stored import QueriesWriter
 
-    reading = {name: value for name, value in options.items() if name not in ("qid", "label", *_OF_TABLES, *_JUDGED)}
     total = None if os.fspath(source) == "-" else os.path.getsize(source)
     queries = documents = 0
     with progress("converting", total) as bar, QueriesWriter(target) as writer:
-        for block in iter_letor(source, dtype=dtype, on_read=bar.advance, **reading):
+        for block in iter_letor(source, dtype=dtype, on_read=bar.advance, **of_letor(options)):
             writer.append(block)
             queries += len(block)
             documents += block.n_documents
@@ -233,74 +255,24 @@ def _stream(source: str | os.PathLike[str], target: str | os.PathLike[str], dtyp
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class CsvRecords:
-    """The records of a CSV text.
-
-    Attributes
-    ----------
-    queries : Queries
-        Which query each record belongs to; without features and labels.
-    header : bytes
-        The line of names.
-    records : list of bytes
-        The records, each with its line break.
-    """
-
-    queries: Queries
-    header: bytes
-    records: list[bytes]
-
-    def write(self, rows: Rows, path: str | os.PathLike[str]) -> None:
-        """Write these records under the header; a path that ends in ``.gz`` is gzipped.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The numbers of the records.
-        path : path
-            The file.
-        """
-        with writing_bytes(path) as file:
-            file.write(self.header + b"".join(self.records[row] for row in rows))
-
-
-@dataclass(frozen=True)
-class ArrowRows:
-    """The rows of a Parquet or Arrow file.
+class KeptRows(NamedTuple):
+    """The rows of a table, which can be written elsewhere unchanged.
 
     Attributes
     ----------
     queries : Queries
         Which query each row belongs to; without features and labels.
-    table : pyarrow.Table
-        The whole table.
+    write : callable
+        Takes the numbers of rows and a path, and writes them in the format of the path's ending; CSV under the line of
+        names, gzipped if the path ends in ``.gz``.
     """
 
     queries: Queries
-    table: Any
-
-    def write(self, rows: Rows, path: str | os.PathLike[str]) -> None:
-        """Write these rows in the format of the path's ending.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            The numbers of the rows.
-        path : path
-            The file.
-        """
-        chosen = self.table.take(rows)
-        with writing(path) as part:
-            if suffix_of(path) == ".parquet":
-                require("pyarrow.parquet").write_table(chosen, part)
-            else:
-                with require("pyarrow.ipc").new_file(os.fspath(part), chosen.schema) as file:
-                    file.write_table(chosen)
+    write: Callable[[Rows, str | os.PathLike[str]], None]
 
 
-def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRecords | ArrowRows:
-    """Read a table so that its rows can be written elsewhere unchanged.
+def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> KeptRows:
+    """Read a table whose rows are to be written elsewhere unchanged.
 
     Parameters
     ----------
@@ -311,7 +283,7 @@ def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRec
 
     Returns
     -------
-    rows : CsvRecords or ArrowRows
+    rows : KeptRows
         The rows, and the query of each.
 
     Raises
@@ -322,10 +294,20 @@ def keep_rows(source: "str | os.PathLike[str] | ByteStream", qid: str) -> CsvRec
     if isinstance(source, ByteStream):
         return _csv_records(source, qid)
     table, _ = read_arrow(os.fspath(source))
-    return ArrowRows(from_frame(table, qid=qid, label=None, features=[]), table)
+
+    def write(rows: Rows, path: str | os.PathLike[str]) -> None:
+        chosen = table.take(rows)
+        with writing(path) as part:
+            if suffix_of(path) == ".parquet":
+                require("pyarrow.parquet").write_table(chosen, part)
+            else:
+                with require("pyarrow.ipc").new_file(os.fspath(part), chosen.schema) as file:
+                    file.write_table(chosen)
+
+    return KeptRows(from_frame(table, qid=qid, label=None, features=[]), write)
 
 
-def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
+def _csv_records(source: ByteStream, qid: str) -> KeptRows:
     """The records of an opened CSV text."""
     text = CsvText.open(source)
     wanted = text.select(Roles(qid=qid, label=None, features=()))
@@ -342,7 +324,14 @@ def _csv_records(source: ByteStream, qid: str) -> CsvRecords:
     ending = "\r\n" if records[0].endswith(b"\r\n") else "\n"
     if not records[-1].endswith(b"\n"):
         records[-1] += ending.encode()
-    return CsvRecords(as_queries(TableRows.concat(pieces), [], "error"), _header(text, ending), records)
+    header = io.StringIO()
+    csv.writer(header, delimiter=text.format.delimiter, lineterminator=ending).writerow(text.names)
+
+    def write(rows: Rows, path: str | os.PathLike[str]) -> None:
+        with writing_bytes(path) as file:
+            file.write(header.getvalue().encode("utf-8") + b"".join(records[row] for row in rows))
+
+    return KeptRows(as_queries(TableRows.concat(pieces), [], "error"), write)
 
 
 def _records(block: bytes) -> list[bytes]:
@@ -361,10 +350,3 @@ def _records(block: bytes) -> list[bytes]:
                 found.append(held)
             held = b""
     return [*found, held] if held else found
-
-
-def _header(text: CsvText, ending: str) -> bytes:
-    """The line of names."""
-    written = io.StringIO()
-    csv.writer(written, delimiter=text.format.delimiter, lineterminator=ending).writerow(text.names)
-    return written.getvalue().encode("utf-8")

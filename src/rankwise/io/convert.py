@@ -7,7 +7,8 @@ The rows of a query may stand anywhere: :mod:`rankwise.queries.parts.regroup` pu
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -17,22 +18,23 @@ from numpy.typing import NDArray
 
 from rankwise._extras import require
 from rankwise._files import path_of
-from rankwise._kernels.text import letor_lines as code
 from rankwise._parameters import validated
 from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.io.any_file import is_store
+from rankwise.io.any_file import as_type, is_store, of_type
+from rankwise.io.letor.problems import Reading
 from rankwise.io.letor.read import FeatureCount, Unjudged, ZeroBased, as_reading, read_table
 from rankwise.io.letor.stream import iter_blocks
 from rankwise.io.sources import ByteStream, open_text
 from rankwise.io.tables.csv import CsvText
-from rankwise.io.tables.frames import name_in_errors, open_frame, refuse_other_json, rows_of
+from rankwise.io.tables.frames import open_frame, rows_of
 from rankwise.io.tables.rows import (
     Columns,
     Roles,
     TableRows,
+    find_noted_roles,
     is_arrow,
-    noted_roles,
+    name_in_errors,
     open_arrow,
     without_unjudged,
 )
@@ -47,8 +49,6 @@ from rankwise.queries.parts.write import PART_BYTES, PartsWriter
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySet
 from rankwise.queries.stored import load_queries
-
-OnRead = Callable[[int], object]
 
 # Rows that are numbered together.
 _ROWS = 1 << 17
@@ -115,7 +115,7 @@ def write_parts(
     feature_names : sequence of str, default=None
         One name per feature of LETOR text.
     overwrite : bool, default=False
-        Whether a data set in parts that is there already is replaced.
+        Whether a data set in parts that already exists is replaced.
     memory : int or str, default=134217728
         Bytes of rows that are put into order together; about three times as much is used.
 
@@ -139,23 +139,19 @@ def write_parts(
     whole = _whole(source)
     if whole is None:
         sources = [one for given in _as_list(source) for one in expand_source(given)]
-        whole = _open_stored(sources)
+        stored = _open_store(sources[0]) if len(sources) == 1 else None
+        whole = None if stored is None else stored.blocks()
     if whole is not None:
         with PartsWriter(path, part_bytes=size, overwrite=overwrite) as writer:
             _write_queries(whole, writer, dtype)
         return Parts(path)
-    options = SourceOptions(
-        dtype or _dtype_of(sources),
-        missing,
-        unjudged,
-        zero_based,
-        n_features,
-        feature_names,
-        Roles(qid, label, docid, weight, features, ignore, document_weight=document_weight),
-        grades,
+    roles = Roles(qid, label, docid, weight, features, ignore, document_weight=document_weight)
+    how = as_reading(
+        dtype or _dtype_of(sources), missing, unjudged, zero_based, n_features, feature_names, None, streaming=True
     )
+    reader = SourceReader(how, unjudged, roles, grades)
     with PartsWriter(path, part_bytes=size, overwrite=overwrite, distinct=True) as writer:
-        _write_sources(sources, writer, options, held)
+        _write_sources(sources, writer, reader, held)
     return Parts(path)
 
 
@@ -183,32 +179,21 @@ def _whole(source: Any) -> Iterator[Queries] | None:
     return chain([first], blocks)
 
 
-def _open_stored(sources: list[Any]) -> Iterator[Queries] | None:
-    """The queries of a single rankwise file or data set in parts, whose queries are whole; None for anything else."""
-    if len(sources) != 1 or not isinstance(sources[0], str):
-        return None
-    if os.path.isdir(sources[0]):
-        return Parts(sources[0]).blocks()
-    if _is_store(sources[0]):
-        return load_queries(sources[0]).blocks()
-    return None
-
-
 def _dtype_of(sources: list[Any]) -> str:
     """The type of the features where none is given: that of rankwise files, if all of them have the same."""
-    if not all(isinstance(one, str) and (os.path.isdir(one) or _is_store(one)) for one in sources):
-        return "float64"
-    kinds = {str(Parts(one).dtype if os.path.isdir(one) else load_queries(one).X.dtype) for one in sources}
+    kinds = set()
+    for stored in map(_open_store, sources):
+        kinds.add("float64" if stored is None else str(stored.X.dtype if isinstance(stored, Queries) else stored.dtype))
     return kinds.pop() if len(kinds) == 1 else "float64"
 
 
-def _is_store(name: str) -> bool:
-    return os.path.isfile(name) and is_store(name)
-
-
-def of_type(queries: Queries, dtype: str) -> Queries:
-    """The queries with features of this type; numbers that it cannot hold raise an error."""
-    return queries if str(queries.X.dtype) == dtype else queries.map_features(lambda X: as_type(X, dtype))
+def _open_store(source: Any) -> Queries | Parts | None:
+    """A rankwise file or a data set in parts, opened; None for anything else."""
+    if not isinstance(source, str):
+        return None
+    if os.path.isdir(source):
+        return Parts(source)
+    return load_queries(source) if os.path.isfile(source) and is_store(source) else None
 
 
 def _write_queries(blocks: Iterator[Queries], writer: PartsWriter, dtype: str | None) -> None:
@@ -221,17 +206,17 @@ def _write_queries(blocks: Iterator[Queries], writer: PartsWriter, dtype: str | 
             bar.advance_rows(block.n_documents, block.X.nbytes)
 
 
-def _write_sources(sources: list[Any], writer: PartsWriter, options: "SourceOptions", memory: int) -> None:
+def _write_sources(sources: list[Any], writer: PartsWriter, reader: "SourceReader", memory: int) -> None:
     """Read, group and write rows of any order."""
     folder = writer.folder / "grouping"
     folder.mkdir()
-    regrouped = Regrouped(folder, options.dtype, options.missing, memory)
+    regrouped = Regrouped(folder, str(reader.how.dtype), reader.how.missing, memory)
     sizes = [bytes_of(source) for source in sources]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     with throughput("reading", total) as bar:
-        blocks = SourceReader(options, lambda count: bar.advance_rows(0, count))
+        reader.on_read = partial(bar.advance_rows, 0)
         for source in sources:
-            for block in blocks.of(source):
+            for block in reader.of(source):
                 regrouped.append(block)
                 bar.advance_rows(len(block.rows.X), 0)
     with throughput("grouping and writing", regrouped.bytes) as bar:
@@ -241,40 +226,6 @@ def _write_sources(sources: list[Any], writer: PartsWriter, options: "SourceOpti
 
 
 # ------------------------------------------------------------------------------------------------------ blocks of rows
-
-
-@dataclass(frozen=True)
-class SourceOptions:
-    """The options of reading sources.
-
-    Attributes
-    ----------
-    dtype : str
-        The type of the features.
-    missing : {"error", "zero", "min", "keep"}
-        What to do with features that are not finite.
-    unjudged : {"error", "drop", "zero"}
-        What to do with labels that are empty or negative.
-    zero_based : bool or "auto"
-        Whether the feature ids of LETOR text begin at 0; "auto": yes if an id 0 occurs in any text.
-    n_features : int or None
-        The width of LETOR text.
-    feature_names : sequence of str, or None
-        The names of the features of LETOR text.
-    roles : Roles
-        The roles of the columns of tables.
-    grades : mapping of str to float, or None
-        The labels of the words in the label column of tables.
-    """
-
-    dtype: str = "float64"
-    missing: Missing = "error"
-    unjudged: Unjudged = "error"
-    zero_based: ZeroBased = "auto"
-    n_features: int | None = None
-    feature_names: Sequence[str] | None = None
-    roles: Roles = field(default_factory=Roles)
-    grades: Mapping[str, float] | None = None
 
 
 def expand_source(source: Any) -> list[Any]:
@@ -319,20 +270,31 @@ def bytes_of(source: Any) -> int | None:
     return os.path.getsize(source) if os.path.isfile(source) else None
 
 
+@dataclass
 class SourceReader:
-    """SourceReader of rows of any sources; the first table decides which columns are features.
+    """A reader of rows of any sources; the first table decides which columns are features.
 
-    Parameters
+    Attributes
     ----------
-    options : SourceOptions
-        How sources are read.
+    how : Reading
+        How LETOR text is read; the type of the features, and what to do with features that are not finite, are those of
+        all sources. With ``zero_based="auto"`` ids begin at 0 if an id 0 occurs in any text.
+    unjudged : {"error", "drop", "zero"}
+        What to do with labels that are empty or negative.
+    roles : Roles
+        The roles of the columns of tables.
+    grades : mapping of str to float, or None
+        The labels of the words in the label column of tables.
     on_read : callable
         Receives the number of bytes each time some are read.
     """
 
-    def __init__(self, options: SourceOptions, on_read: OnRead) -> None:
-        self._options, self._on_read = options, on_read
-        self._first: tuple[str, list[str]] | None = None
+    how: Reading
+    unjudged: Unjudged
+    roles: Roles
+    grades: Mapping[str, float] | None
+    on_read: Callable[[int], object] = lambda count: None
+    _first: tuple[str, list[str]] | None = None
 
     def of(self, source: Any) -> Iterator[SourceBlock]:
         """The rows of a source.
@@ -349,53 +311,35 @@ class SourceReader:
         """
         if not isinstance(source, str):
             yield from self._dataset(source)
-        elif os.path.isdir(source):
-            yield from self._whole_queries(source, Parts(source))
+        elif (stored := _open_store(source)) is not None:
+            yield from self._whole_queries(source, stored)
         elif is_arrow(source):
             yield from self._arrow(source)
-        elif os.path.isfile(source) and is_store(source):
-            yield from self._whole_queries(source, load_queries(source))
         else:
-            with open_text(source, self._on_read) as stream:
+            with open_text(source, self.on_read) as stream:
                 yield from self._letor(stream) if stream.kind == "letor" else self._csv(stream)
 
     # -------------------------------------------------------------------------------------------------------- texts
 
     def _letor(self, stream: ByteStream) -> Iterator[SourceBlock]:
         """A LETOR text; each block has the features and the first feature id that it shows."""
-        asked = self._options
-        how = as_reading(
-            asked.dtype,
-            asked.missing,
-            asked.unjudged,
-            asked.zero_based,
-            asked.n_features,
-            asked.feature_names,
-            None,
-            streaming=True,
-        )
         found = False
-        for text, first_line in iter_blocks(stream, _ROWS, skip_negative=how.rules.unjudged == code.DROP):
-            table = read_table(text, how, first_line)
+        for text, first_line in iter_blocks(stream, _ROWS, skip_negative=self.unjudged == "drop"):
+            table = read_table(text, self.how, first_line)
             if table is None or not len(table.y):
                 continue
             found = True
             rows = Rows(_UNUSED, table.X, table.y, table.docid, base=table.rules.base)
-            yield SourceBlock(rows, table.run_qid, table.run_row, "written", stream.name, how.names)
+            yield SourceBlock(rows, table.run_qid, table.run_row, "written", stream.name, self.how.names)
         if not found:
             raise FileFormatError(f"{stream.name} has no rows: expected lines of the form label qid:id feature:value")
 
     def _csv(self, stream: ByteStream) -> Iterator[SourceBlock]:
         """A CSV text."""
-        refuse_other_json(stream)
-        asked, text = self._options, CsvText.open(stream)
+        text = CsvText.open(stream)
         with name_in_errors(stream.name):
-            wanted = text.select(
-                self._roles(stream.name, text.names, asked.roles),
-                missing=asked.missing,
-                unjudged=asked.unjudged,
-                grades=asked.grades,
-            )
+            roles = self._roles(stream.name, text.names, self.roles)
+            wanted = text.select(roles, missing=self.how.missing, unjudged=self.unjudged, grades=self.grades)
             for rows in _gather(text.pieces(wanted)):
                 yield self._of_table(rows, wanted.columns, stream.name, 0)
 
@@ -420,9 +364,9 @@ class SourceReader:
         self, rows: TableRows, columns: Columns, name: str, first_row: int, named: bool = True
     ) -> SourceBlock:
         """Rows of a table as a block."""
-        rows = without_unjudged(rows, self._options.unjudged)
-        X = as_type(rows.X, self._options.dtype)
-        _check(X, rows.y, self._options.missing, columns.features, first_row)
+        rows = without_unjudged(rows, self.unjudged)
+        X = as_type(rows.X, str(self.how.dtype))
+        _check(X, rows.y, self.how.missing, columns.features, first_row)
         if rows.document_weight is not None and not checks.usual_weights(rows.document_weight).all():
             raise DataError(f"document weights {checks.WEIGHTS}")
         ids, head, kind = _runs(rows.qid)
@@ -433,10 +377,10 @@ class SourceReader:
         """A Parquet or Arrow file."""
         file = open_arrow(name)
         with name_in_errors(name):
-            roles = replace(self._options.roles, **noted_roles(self._options.roles, file.facts, file.names))
+            roles = replace(self.roles, **find_noted_roles(self.roles, file.facts, file.names))
             columns = self._roles(name, file.names, roles).among(file.names)
             row = 0
-            for batch in file.batches(columns, _ROWS, self._on_read):
+            for batch in file.batches(columns, _ROWS, self.on_read):
                 yield self._of_batch(batch, columns, name, row, file.facts.get("named") is not False)
                 row += len(batch)
 
@@ -452,18 +396,17 @@ class SourceReader:
             )
         with name_in_errors(name):
             names = dataset.schema.names
-            columns = self._roles(name, names, self._options.roles).among(names)
-            needed = [*columns.features, *(one for one in (*columns[:4], columns.document_weight) if one is not None)]
+            columns = self._roles(name, names, self.roles).among(names)
             total, count = bytes_of(dataset) or 0, dataset.count_rows() if hasattr(dataset, "count_rows") else 0
-            scanned = _batches(dataset, list(dict.fromkeys(needed)))
+            scanned = _batches(dataset, columns.every)
             row = 0
             for batch in scanned:
                 yield self._of_batch(arrow.Table.from_batches([batch]), columns, name, row, True)
                 row += len(batch)
-                self._on_read(int(total * len(batch) / max(1, count)))
+                self.on_read(int(total * len(batch) / max(1, count)))
 
     def _of_batch(self, batch: Any, columns: Columns, name: str, first_row: int, named: bool) -> SourceBlock:
-        rows = rows_of(open_frame(batch), columns, self._options.grades, self._options.unjudged)
+        rows = rows_of(open_frame(batch), columns, self.grades, self.unjudged)
         return self._of_table(rows, columns, name, first_row, named)
 
     # ------------------------------------------------------------------------------------------------ rankwise files
@@ -476,18 +419,12 @@ class SourceReader:
                 raise DataError(f"{name} has no query ids, which are needed to join several sources")
             ids, _, kind = _runs(block.qid)
             weight = None if block.weight is None else np.repeat(block.weight, block.sizes)
-            X = as_type(block.X, self._options.dtype)
-            _check(X, None, self._options.missing, block.feature_names, 0)
+            X = as_type(block.X, str(self.how.dtype))
+            _check(X, None, self.how.missing, block.feature_names, 0)
             rows = Rows(_UNUSED, X, block.y, block.docid, weight, block.document_weight)
             filled = block.sizes > 0
             yield SourceBlock(rows, ids[filled], block.start[:-1][filled], kind, name, block.feature_names)
-            self._on_read(int(total * block.n_documents / max(1, queries.n_documents)))
-
-
-def as_type(X: Floats, dtype: str) -> Floats:
-    """Features of another type; numbers that float32 cannot hold become infinite and are found by the check."""
-    with np.errstate(over="ignore"):
-        return X.astype(dtype, copy=False)
+            self.on_read(int(total * block.n_documents / max(1, queries.n_documents)))
 
 
 def _check(X: Floats, y: Any, missing: Missing, names: Any, first_row: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwise._files import path_of
+from rankwise._parameters import validated
 from rankwise.errors import FileFormatError
 from rankwise.io.letor.read import read_letor
 from rankwise.queries.concat import concat
@@ -20,6 +21,7 @@ _PARTS = 5
 _FILES = ("train", "vali", "test")
 
 
+@validated
 def read_folds(folder: str | os.PathLike[str], *, rename: bool = False, **options: Any) -> Iterator[Fold]:
     """Read the folds of a folder as LETOR data sets have them: ``Fold1`` to ``Fold5``, or five parts ``S1`` to ``S5``.
 

@@ -1,7 +1,7 @@
 """JSON that other tools wrote: one value, or one per line, read strictly.
 
-Python's reader takes NaN for a number and the last of two equal keys. Files from strangers are checked here, so that
-readers see plain values and know where each came from.
+Python's reader takes NaN for a number and the last of two equal keys. Files from strangers are checked here: readers
+see plain values and know where each came from.
 """
 
 import json

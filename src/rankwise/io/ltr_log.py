@@ -15,7 +15,7 @@ import numpy as np
 from rankwise._parameters import validated
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.json_text import items_of, member, number_of, read_json, text_of
-from rankwise.io.trec import as_qrels, by_query
+from rankwise.io.trec import as_qrels, by_query, with_judgments
 from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
 
@@ -106,8 +106,7 @@ def read_ltr_log(
     )
     if labels is None:
         return queries
-    y = np.array([-1.0 if label is None else label for _, _, _, label in rows], dtype=np.float64)
-    return queries.with_labels(np.maximum(y, 0.0)).with_judged(y >= 0)
+    return with_judgments(queries, [label for _, _, _, label in rows])
 
 
 # ------------------------------------------------------------------------------------------- responses

@@ -1,7 +1,7 @@
 """Scores of documents in the files of embedding tools: MTEB's predictions and those of sentence-transformers.
 
-:func:`read_predictions` reads them into the same :class:`~rankwise.io.trec.Run` as a TREC run, so that
-:func:`~rankwise.io.trec.from_trec` joins them with judgments. :func:`means_in_line` and :func:`means_in_json`
+:func:`read_predictions` reads them into the same :class:`~rankwise.io.trec.Run` as a TREC run, which
+:func:`~rankwise.io.trec.from_trec` joins with judgments. :func:`means_in_line` and :func:`means_in_json`
 recognize the files of both tools that hold means alone, from which nothing can be measured again or tested.
 """
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise._parameters import validated
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.json_text import describe_value, items_of, member, number_of, read_json, text_of
 from rankwise.io.sources import name_of, open_stream
@@ -21,6 +22,7 @@ _META = "mteb_model_meta"
 _MEANS = "only means over queries, by which nothing can be measured or tested again"
 
 
+@validated
 def read_predictions(
     path: Source, *, subset: str | None = None, split: str | None = None, ignore_identical_ids: bool = False
 ) -> Run:

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from rankwise._parameters import validated
 from rankwise.errors import DataError, in_one_line
 from rankwise.io.tables.frames import open_frame
-from rankwise.io.trec import as_qrels, by_query
+from rankwise.io.trec import as_qrels, by_query, with_judgments
 from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
 
 logger = logging.getLogger(__name__)
 
 
+@validated
 def from_pyterrier(
     results: Any, qrels: Any = None, *, feature_names: Sequence[str] | None = None, missing: Missing = "error"
 ) -> Queries:
@@ -71,9 +73,7 @@ def from_pyterrier(
     found = [labels.get(query, {}).get(document) for query, document in zip(qid, docid, strict=True)]
     if lost := len(judgments) - sum(label is not None for label in found):
         logger.warning("%d of %d judged documents were not retrieved, left out", lost, len(judgments))
-    # a negative label is that of a document which nobody judged
-    own = np.array([-1.0 if label is None else label for label in found], dtype=np.float64)
-    return queries.with_labels(np.maximum(own, 0.0)).with_judged(own >= 0)
+    return with_judgments(queries, found)
 
 
 def _matrix(rows: list[Any]) -> Any:

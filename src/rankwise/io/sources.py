@@ -255,6 +255,11 @@ class ByteStream:
             raise FileFormatError(f"{self.name} is damaged: its gzip data cannot be unpacked ({error})") from error
 
 
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is standard input, a pipe or a device, which can be read only once."""
+    return os.fspath(path) == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))
+
+
 def name_of(source: Any) -> str:
     """The name of a source in error messages."""
     if hasattr(source, "read"):

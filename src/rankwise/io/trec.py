@@ -9,7 +9,7 @@ texts (``007`` stays ``007``). :func:`from_trec` joins the two files into `Queri
 import logging
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
@@ -36,7 +36,16 @@ BEIR = (b"query-id", b"corpus-id", b"score")  # the first line of judgments of t
 
 
 @dataclass(frozen=True, eq=False)
-class Run(ShownAsFacts):
+class _Documents(ShownAsFacts):
+    qid: StringColumn
+    docid: StringColumn
+
+    def __len__(self) -> int:
+        return len(self.docid)
+
+
+@dataclass(frozen=True, eq=False)
+class Run(_Documents):
     """Retrieved documents, in the order of the file.
 
     Rank and tag are not kept, because trec_eval ignores them.
@@ -51,16 +60,11 @@ class Run(ShownAsFacts):
         The scores.
     """
 
-    qid: StringColumn
-    docid: StringColumn
     score: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.score)
 
 
 @dataclass(frozen=True, eq=False)
-class Qrels(ShownAsFacts):
+class Qrels(_Documents):
     """Judged documents, in the order of the file.
 
     Attributes
@@ -73,12 +77,7 @@ class Qrels(ShownAsFacts):
         The labels. Negative ones, which mean that a document is known and was not judged, are allowed here.
     """
 
-    qid: StringColumn
-    docid: StringColumn
     label: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.label)
 
 
 def read_run(path: Source) -> Run:
@@ -179,6 +178,7 @@ def from_trec(
     return queries, np.array([score for _, _, score in rows], dtype=np.float64)
 
 
+@validated
 def write_run(
     queries: Queries, scores: ArrayLike, path: FilePath, tag: str = "rankwise", ties_as_rank: bool = False
 ) -> None:
@@ -281,6 +281,12 @@ def by_query(qid: StringColumn, docid: StringColumn, values: NDArray[np.float64]
             raise DataError(f"document {document!r} occurs twice in query {query!r}")
         own[document] = value
     return grouped
+
+
+def with_judgments(queries: Queries, labels: Sequence[float | None]) -> Queries:
+    """The queries with these labels; None and a negative one are those of a document that nobody judged."""
+    y = np.array([-1.0 if label is None else label for label in labels], dtype=np.float64)
+    return queries.with_labels(np.maximum(y, 0.0)).with_judged(y >= 0)
 
 
 def _labels_by_query(qrels: Qrels, unjudged: str) -> dict[str, dict[str, float]]:

@@ -115,7 +115,7 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
 
 def _place(rows: list[dict[str, Any]], baseline: str) -> None:
     """Add the positions of dots and whiskers, in percent of one width for all rows."""
-    # one scale for all rows, so that intervals can be compared by eye
+    # one scale for all rows: intervals can be compared by eye
     known = [row[key] for row in rows for key in ("mean", "low", "high") if row[key] is not None]
     if not known:
         return

@@ -281,19 +281,17 @@ def figures(found: Mapping[str, Any]) -> tuple[dict[str, Figure], dict[str, str]
         For each figure that raised an error, a sentence that stands in its place.
     """
     rankers = found["rankers"]
-    made: dict[str, Callable[[], Figure]] = {}
-    for number, one in enumerate(found["cutoffs"]):
-        made[f"cutoffs-{number}"] = partial(cutoff_figure, one, rankers)
-    for number, one in enumerate(found["histories"]):
-        made[f"history-{number}"] = partial(history_figure, one)
-    for number, one in enumerate(found["groups"]):
-        made[f"groups-{number}"] = partial(group_figure, one, rankers)
-    for number, (name, losses) in enumerate(found["importance"]["rankers"].items()):
-        made[f"importance-{number}"] = partial(importance_figure, name, losses, rankers.index(name))
-    if found["slices"]:
-        others = [name for name in rankers if name != found["baseline"]]
-        for number, one in enumerate(found["slices"]["slices"]):
-            made[f"slice-{number}"] = partial(slice_figure, one, found["measures"][0], rankers, others)
+    others = [name for name in rankers if name != found["baseline"]]
+    slices = found["slices"]["slices"] if found["slices"] else []
+    losses = found["importance"]["rankers"].items()
+    several: dict[str, list[Callable[[], Figure]]] = {
+        "cutoffs": [partial(cutoff_figure, one, rankers) for one in found["cutoffs"]],
+        "history": [partial(history_figure, one) for one in found["histories"]],
+        "groups": [partial(group_figure, one, rankers) for one in found["groups"]],
+        "importance": [partial(importance_figure, name, one, rankers.index(name)) for name, one in losses],
+        "slice": [partial(slice_figure, one, found["measures"][0], rankers, others) for one in slices],
+    }
+    made = {f"{name}-{number}": make for name, figures in several.items() for number, make in enumerate(figures)}
     made["weights"] = partial(weight_figure, found["weights"])
     made["label-pairs"] = partial(label_pair_figure, found["label_pairs"], rankers)
     drawn, failed = {}, {}

@@ -7,7 +7,7 @@ page's own script draws it.
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import NoneType
@@ -173,8 +173,7 @@ def render(found: dict[str, Any]) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"fixed": _format_fixed, "signed": _format_signed}
-    environment.filters |= {"chance": _chance, "bytes": _bytes, "short": _short}
+    environment.filters |= _FILTERS
     script = "\n".join(map(_template, _SCRIPTS))
     drawn, failed = figures(found)
     read = {"figures": drawn, "tables": tables(found), **{name: found[name] for name in _FOR_SCRIPT}}
@@ -192,7 +191,7 @@ def render(found: dict[str, Any]) -> bytes:
 
 def _policy(script: str) -> str:
     """A content security policy: this script, the page's own style, and no request."""
-    # by its hash, so that an injected script would not run even if escaping failed
+    # by its hash: an injected script would not run even if escaping failed
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
     others = "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; script-src 'sha256-{digest}'; {others}"
@@ -206,30 +205,20 @@ def _template(name: str) -> str:
 # ----------------------------------------------------------------------------------------------- numbers for people
 
 
-def _format_fixed(value: float | None, places: int = 3) -> str:
-    """A number with a fixed number of decimals."""
-    return "\u2013" if value is None else f"{value:.{places}f}"
+_DASH = "\u2013"
+
+# The filters of the templates: a number in the way of the key; None is a dash, or what ``short`` is given instead.
+_FILTERS: dict[str, Callable[..., str]] = {
+    "fixed": lambda value, places=3: _DASH if value is None else f"{value:.{places}f}",
+    "signed": lambda value, places=3: _DASH if value is None else f"{value:+.{places}f}".replace("-", "\u2212"),
+    "chance": lambda p: _DASH if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
+    "bytes": lambda size: _DASH if size is None else f"{size / 1e6:,.0f} MB",
+    "short": lambda value, missing=_DASH: missing if value is None else _short(value),
+}
 
 
-def _format_signed(value: float | None, places: int = 3) -> str:
-    """A number with its sign."""
-    return "\u2013" if value is None else f"{value:+.{places}f}".replace("-", "\u2212")
-
-
-def _chance(value: float | None) -> str:
-    """A p-value."""
-    return "\u2013" if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _bytes(value: int | None) -> str:
-    """A size in megabytes."""
-    return "\u2013" if value is None else f"{value / 1e6:,.0f} MB"
-
-
-def _short(value: Any, missing: str = "\u2013") -> str:
+def _short(value: Any) -> str:
     """A number in four significant digits; anything else as it is."""
-    if value is None:
-        return missing
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

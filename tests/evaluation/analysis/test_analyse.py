@@ -107,7 +107,7 @@ def test_too_many_labels_are_refused_with_a_way_out():
 
 def test_label_pairs_need_labels_scores_and_a_known_rule_for_ties():
     queries = Queries.from_arrays(np.zeros((2, 1)), [0, 1], group=[2])
-    with pytest.raises(RankwiseError, match="ties must be 'expected'"):
+    with pytest.raises(RankwiseError, match="'ties' parameter of label_pairs must be 'expected'"):
         label_pairs(queries, [0, 1], ties="random")
     with pytest.raises(DataError, match="no labels"):
         label_pairs(queries.with_labels(None), [0, 1])
@@ -188,11 +188,11 @@ def test_groups_of_no_queries_are_an_empty_table(lists):
 
 def test_wrong_groups_are_refused_in_a_sentence(lists):
     values = np.zeros(len(lists))
-    with pytest.raises(RankwiseError, match="by must be 'documents', 'relevant', 'pairs' or one group name per query"):
+    with pytest.raises(RankwiseError, match="by must be 'documents', 'relevant', 'pairs', or hold one value per query"):
         by_group(lists, values, "length")
     with pytest.raises(DataError, match="one group name per query, got 2"):
         by_group(lists, values, ["a", "b"])
     with pytest.raises(DataError, match="one number per query"):
         by_group(lists, values[:-1])
-    with pytest.raises(RankwiseError, match="bins must be at least 1"):
+    with pytest.raises(RankwiseError, match=r"'bins' parameter of by_group must be an int in \[1, inf\)"):
         by_group(lists, values, bins=0)

@@ -234,11 +234,11 @@ def test_the_histogram_names_what_is_counted():
 @pytest.mark.parametrize(
     ("by", "width", "words"),
     [
-        ("labels", None, "by must be 'pairs', 'documents' or one integer"),
+        ("labels", None, "by must be 'pairs', 'documents', or hold one value"),
         ([1, 2], None, r"one non-negative integer per query, got int64 of shape \(2,\)"),
         (np.full(60, -1), None, "one non-negative integer"),
         (np.full(60, 0.5), None, "got float64"),
-        ("pairs", 0, "width must be an integer of at least 1, got 0"),
+        ("pairs", 0, r"'width' parameter of queries_by_size must be an int in \[1, inf\) or None. Got 0"),
     ],
 )
 def test_sizes_that_are_none_are_refused(by, width, words):

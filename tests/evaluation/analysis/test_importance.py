@@ -136,5 +136,5 @@ def test_weights_follow_the_names_of_features(lists):
 
 
 def test_no_shuffle_at_all_is_refused(lists):
-    with pytest.raises(RankwiseError, match="got 0"):
+    with pytest.raises(RankwiseError, match="Got 0"):
         permutation_importance(Column(0), lists, repeats=0)

@@ -52,13 +52,13 @@ def test_names_that_nobody_has(lists):
 def test_conventions_that_are_none(lists):
     refused("level", {"a": Never()}, lists, level=95)
     refused("'holm', 'bh' or 'none'", {"a": Never()}, lists, correction="bonferroni")
-    refused("test must be 't'", {"a": Never(), "b": Never()}, lists, test="guess")
+    refused("parameter of compare must be 't'", {"a": Never(), "b": Never()}, lists, test="guess")
     weighted = lists.with_weight(np.arange(30))
     refused("does not support query weights", {"a": Never(), "b": Never()}, weighted, test="sign")
     refused("ties", {"a": Never()}, lists, ties="guess")
     refused("empty must be one of", {"a": Never()}, lists, empty="guess")
     refused("lightgbm cannot measure", {"a": Never()}, lists.with_labels(lists.y + 0.5), like="lightgbm")
-    refused("random_state must be an integer", {"a": Never()}, lists, random_state=np.random.default_rng(0))
+    refused("'random_state' parameter of compare must be an int", {"a": Never()}, lists, random_state=np.random.default_rng(0))
     refused("nonsense", {"a": Never()}, lists, "nonsense")
     refused("nonsense", {"a": Never()}, lists, choose_by="nonsense")
 

@@ -169,9 +169,9 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"level": 95}, "level must be a confidence level between 0 and 1"),
-        ({"how": "jackknife"}, "how must be 'bootstrap' or 't', got 'jackknife'"),
-        ({"resamples": 0}, "resamples must be an integer of at least 1"),
+        ({"level": 95}, r"'level' parameter of interval must be a float in \(0, 1\). Got 95"),
+        ({"how": "jackknife"}, "'how' parameter of interval must be 'bootstrap' or 't'. Got 'jackknife'"),
+        ({"resamples": 0}, r"'resamples' parameter of interval must be an int in \[1, inf\)"),
         ({"weight": [1.0]}, "one number (a|per) query"),
         ({"weight": [-1.0, 1.0]}, "query weights must be 0 or between .*, got -1.0 at query 0"),
     ],

@@ -253,8 +253,8 @@ def test_a_query_of_weight_zero_is_left_out():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"test": "z"}, "test must be 't', 'randomization', 'wilcoxon' or 'sign', got 'z'"),
-        ({"alternative": "better"}, "alternative must be"),
+        ({"test": "z"}, "parameter of paired_test must be 't', 'randomization', 'wilcoxon' or 'sign'"),
+        ({"alternative": "better"}, "'alternative' parameter of paired_test must be"),
         ({"test": "sign", "weight": [1, 2]}, "the sign test does not support query weights"),
         ({"test": "wilcoxon", "weight": [1, 2]}, "the wilcoxon test does not support query weights"),
         ({"second": [0.1]}, r"got shapes \(2,\) and \(1,\)"),
@@ -305,7 +305,7 @@ def test_no_correction_changes_nothing():
 
 
 def test_wrong_corrections_are_refused():
-    with pytest.raises(RankwiseError, match="how must be 'holm', 'bh' or 'none', got 'bonferroni'"):
+    with pytest.raises(RankwiseError, match="'how' parameter of correct must be 'holm', 'bh' or 'none'"):
         correct([0.1], "bonferroni")
     with pytest.raises(DataError, match=r"between 0 and 1, got values from -0\.1"):
         correct([-0.1])

@@ -18,12 +18,12 @@ from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.certificates import DELTA, certify, holdout_certificate
 from rankwise.evaluation.comparison.cells import Cell
-from rankwise.evaluation.comparison.folds import FoldPart
 from rankwise.evaluation.evaluation import Evaluation, evaluate, none_if_nan, plain_ids
 from rankwise.guarantees._bound import HOLDOUT, Scope, refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
 from rankwise.measures._base import Measure
 from rankwise.queries.fingerprints import Seen, fingerprints
+from rankwise.queries.folds import Fold
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 
@@ -58,7 +58,7 @@ class Comparison:
         The confidence level of the intervals; 1 - level is the level of the tests.
     about : dict
         The configuration as plain values: versions, seed, data, rankers, conventions.
-    first : FoldPart
+    first : Fold
         The parts of the first fold, for analyses that need training queries: certificates, the diagnosis of the data.
     folds : int or None
         The argument ``folds`` of :func:`compare`.
@@ -81,7 +81,7 @@ class Comparison:
     baseline: str
     level: float
     about: dict[str, Any]
-    first: FoldPart
+    first: Fold
     folds: int | None = None
 
     @property
@@ -137,24 +137,15 @@ class Comparison:
 
     def _results_table(self, title: str) -> Table:
         """The detailed table of one measure."""
-        order = self._order(title)
-        rows = {row["ranker"]: row for row in self.tests if row["measure"] == title}
-        empty = dict.fromkeys(self.tests.columns, math.nan)
-        tested = [rows.get(name, empty) for name in order]
-        return Table(
-            {
-                "ranker": order,
-                title: [self.means[name][title] for name in order],
-                "low": [self.intervals[name][title][0] for name in order],
-                "high": [self.intervals[name][title][1] for name in order],
-                "difference": [row["difference"] for row in tested],
-                "p_corrected": [row["p_corrected"] for row in tested],
-                "mark": [self.mark(name, title) for name in order],
-                "wins": [rows[name]["wins"] if name in rows else 0 for name in order],
-                "losses": [rows[name]["losses"] if name in rows else 0 for name in order],
-                "seconds": [self._seconds(name) for name in order],
-            }
-        )
+        untested = {"difference": math.nan, "p_corrected": math.nan, "wins": 0, "losses": 0}
+        tests = {row["ranker"]: row for row in self.tests if row["measure"] == title}
+        rows, means = [], self.means
+        for name in self._order(title):
+            test = tests.get(name, untested)
+            compared = (test["difference"], test["p_corrected"], self.mark(name, title), test["wins"], test["losses"])
+            rows.append((name, means[name][title], *self.intervals[name][title], *compared, self._seconds(name)))
+        columns = ("ranker", title, "low", "high", "difference", "p_corrected", "mark", "wins", "losses", "seconds")
+        return Table.of_rows(columns, rows)
 
     def per_query(self, measure: str | Measure | None = None) -> Table:
         """The values of one measure per query.

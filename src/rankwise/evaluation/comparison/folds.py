@@ -26,41 +26,21 @@ from rankwise.io.tables.rows import TableRows, as_queries, without_unjudged
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.checks import is_whole
-from rankwise.queries.folds import kfold, split
+from rankwise.queries.folds import Fold, kfold, split
 from rankwise.queries.overlap import overlap
 from rankwise.queries.queries import Queries
 from rankwise.rankers._record import record_of
 
 USUAL_FOLDS = 5
-_PARTS = ("train", "validation", "test")
-
-
-@dataclass(frozen=True)
-class FoldPart:
-    """One fold; without a validation part, settings are selected by folds of the training part.
-
-    Attributes
-    ----------
-    train : Queries or None
-        The training part; None where nothing has to be trained.
-    validation : Queries or None
-        The validation part.
-    test : Queries
-        The test part.
-    """
-
-    train: Queries | None
-    validation: Queries | None
-    test: Queries
 
 
 @dataclass(frozen=True)
 class FoldParts:
-    """All folds of a comparison.
+    """All folds of a comparison; a fold may have no training part, where nothing is trained, or no validation part.
 
     Attributes
     ----------
-    folds : tuple of FoldPart
+    folds : tuple of Fold
         The folds, in order.
     whole : Queries or None
         The queries that were divided, where one set was divided.
@@ -72,7 +52,7 @@ class FoldParts:
         How the table is read.
     """
 
-    folds: tuple[FoldPart, ...]
+    folds: tuple[Fold, ...]
     whole: Queries | None = None
     rows: tuple[NDArray[np.int64], ...] = ()
     table: RawTable | None = None
@@ -229,9 +209,7 @@ def _build(table: RawTable, folds: int | None, learning: bool, random_state: int
             continue
         builder = new_builder(options).fit(SelectedRows(table, _table_rows(fold.train)))
         held = None if fold.validation is None else _make(builder, fold.validation, table, options)
-        made.append(
-            FoldPart(_make(builder, fold.train, table, options), held, _make(builder, fold.test, table, options))
-        )
+        made.append(Fold(_make(builder, fold.train, table, options), held, _make(builder, fold.test, table, options)))
     # rows are made query by query
     rows = tuple(place[fold.test.rows] for place, fold in zip(divided.rows, divided.folds, strict=True))
     return FoldParts(tuple(made), skeleton, rows, table, options)
@@ -279,12 +257,12 @@ def _divide(data: Queries, folds: int | None, learning: bool, random_state: int)
     """Divide one set of queries, and keep track of the rows of the test parts."""
     # models that only score need no division: all queries are tested
     if folds is None and not learning:
-        return FoldParts((FoldPart(None, None, data),), data, (np.arange(data.n_documents),))
+        return FoldParts((Fold(None, None, data),), data, (np.arange(data.n_documents),))
     # the same division of the row numbers tells which rows a test part holds
     places_of = np.arange(data.n_documents, dtype=np.float64)[:, None]
     numbered = Queries._trusted(places_of, None, data.start, data.scattered_rows)
     if folds == 1:
-        made = [split(data, random_state=random_state)]
+        made = [Fold(*split(data, random_state=random_state))]
         places = [split(numbered, random_state=random_state)[2]]
     else:
         count = USUAL_FOLDS if folds is None else folds
@@ -292,13 +270,13 @@ def _divide(data: Queries, folds: int | None, learning: bool, random_state: int)
             raise DataError(
                 f"folds must be 1 (one division into three parts) or an integer of at least 3, got {count!r:.60}"
             )
-        made = [tuple(fold) for fold in kfold(data, count, random_state=random_state)]
+        made = list(kfold(data, count, random_state=random_state))
         places = [fold.test for fold in kfold(numbered, count, random_state=random_state)]
     rows = tuple(place.X[:, 0].astype(np.int64) for place in places)
-    return FoldParts(tuple(FoldPart(*fold) for fold in made), data, rows)
+    return FoldParts(tuple(made), data, rows)
 
 
-def _part(fold: Any, number: int) -> FoldPart:
+def _part(fold: Any, number: int) -> Fold:
     """A fold from (train, validation, test) or (train, test), checked."""
     parts = tuple(fold) if isinstance(fold, Iterable) and not isinstance(fold, Queries) else ()
     if len(parts) == 2:
@@ -310,7 +288,8 @@ def _part(fold: Any, number: int) -> FoldPart:
     # an empty validation part is the same as none
     if validation is not None and not len(validation):
         validation = None
-    for name, part in zip(_PARTS, (train, validation, test), strict=True):
+    made = Fold(train, validation, test)
+    for name, part in made._asdict().items():
         if part is None:
             continue
         part.labels()
@@ -321,15 +300,15 @@ def _part(fold: Any, number: int) -> FoldPart:
                 f"the parts of fold {number} must have the same features, got {part.n_features} in its {name} part and "
                 f"{test.n_features} in its test part"
             )
-    return FoldPart(train, validation, test)
+    return made
 
 
-def _refuse_shared(parts: Sequence[FoldPart]) -> None:
+def _refuse_shared(parts: Sequence[Fold]) -> None:
     """Raise an error where a query is in two parts of a fold or tested twice, which would bias the results."""
     tested: dict[Any, int] = {}
     for number, part in enumerate(parts, start=1):
         seen: dict[Any, str] = {}
-        for name, queries in zip(_PARTS, (part.train, part.validation, part.test), strict=True):
+        for name, queries in part._asdict().items():
             if queries is None or queries.qid is None:
                 continue
             for query in queries.names():

@@ -1,8 +1,7 @@
 """Run a comparison: all rankers on all folds, in parallel, resumable, and then measured and tested.
 
-:func:`rankwise.compare` checks its arguments with :func:`check_options`, :func:`baseline_of` and :func:`precompile`,
-makes a :class:`ComparisonRun` and passes its cells to :func:`make_comparison`. :func:`side_by_side` runs the
-cells in threads.
+:func:`rankwise.compare` checks its arguments with :func:`baseline_of` and :func:`precompile`, makes a
+:class:`ComparisonRun` and passes its cells to :func:`make_comparison`. :func:`side_by_side` runs the cells in threads.
 
 Threads and not processes, because kernels release the interpreter lock: nothing is copied, nothing is imported again,
 and classes that were defined in a notebook can take part. The result of a cell depends on nothing outside it, so the
@@ -27,17 +26,17 @@ from rankwise._kernels import parallel
 from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
-from rankwise.evaluation.comparison.cells import Cell, MemoryWatch, learn, score
+from rankwise.evaluation.comparison.cells import Cell, learn, score
 from rankwise.evaluation.comparison.comparison import Comparison
-from rankwise.evaluation.comparison.folds import FoldPart, FoldParts
+from rankwise.evaluation.comparison.folds import FoldParts
 from rankwise.evaluation.comparison.keys import code_of, describe, fingerprint, key_of, plain, versions
 from rankwise.evaluation.comparison.rankers import Entry, Fitted, Given, Learner
 from rankwise.evaluation.comparison.store import Cells
 from rankwise.evaluation.evaluation import evaluate
-from rankwise.evaluation.statistics.multiple_testing import COLUMNS, Correction, correct, significance
+from rankwise.evaluation.statistics.multiple_testing import COLUMNS, significance
 from rankwise.evaluation.statistics.paired import Test, paired_test
 from rankwise.measures._base import Measure
-from rankwise.queries import checks
+from rankwise.queries.folds import Fold
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 
@@ -130,7 +129,7 @@ class ComparisonRun:
     @cached_property
     def fingerprints(self) -> list[dict[str, str | None]]:
         """The digest of every part of every fold."""
-        return [{name: fingerprint(queries) for name, queries in vars(part).items()} for part in self.parts.folds]
+        return [{name: fingerprint(queries) for name, queries in part._asdict().items()} for part in self.parts.folds]
 
     def cells(self, verbose: bool) -> list[Cell]:
         """Compute one cell for every ranker and fold, fold after fold; finished ones are read from disk.
@@ -159,13 +158,12 @@ class ComparisonRun:
         count = len(self.entries) * len(self.parts.folds)
         trained = [part.train.n_documents for part in self.parts.folds if part.train is not None]
         workers, inner = share_out(self.n_jobs, count, max(trained, default=0))
-        bar = progress("comparing", count, enabled=None if verbose else False)
-        with bar, MemoryWatch() as watch:
-            tasks = [
-                self._task(name, entry, number, part, given, inner, watch)
-                for number, part in enumerate(self.parts.folds, start=1)
-                for name, entry in self.entries.items()
-            ]
+        tasks = [
+            self._task(name, entry, number, part, given, inner)
+            for number, part in enumerate(self.parts.folds, start=1)
+            for name, entry in self.entries.items()
+        ]
+        with progress("comparing", count, enabled=None if verbose else False) as bar:
             return side_by_side(tasks, workers, bar.advance)
 
     def _task(
@@ -173,27 +171,26 @@ class ComparisonRun:
         name: str,
         entry: Entry,
         number: int,
-        part: FoldPart,
+        part: Fold,
         given: Mapping[str, list[NDArray[np.float64]]],
         inner: int,
-        watch: MemoryWatch,
     ) -> Callable[[], Cell]:
         """The function that computes, or reads, one cell."""
         if name in given:
             return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
         assert not isinstance(entry, Given)
         if isinstance(entry, Fitted):
-            return lambda: score(name, number, entry, part.test, watch)
+            return lambda: score(name, number, entry, part.test)
         # rankers of the package have a measure of their own; foreign objects take the first one
         measure = self.chooser if self.chooser is not None or isinstance(entry.ranker, Ranker) else self.first
         if self.kept is None:
-            return lambda: learn(name, number, entry, part, measure, self.seed, inner, watch)
+            return lambda: learn(name, number, entry, part, measure, self.seed, inner)
         kept, key = self.kept, self._key(entry, number, measure)
 
         def learn_or_read() -> Cell:
             found = kept.read(key, name, number, part)
             if found is None:
-                found = learn(name, number, entry, part, measure, self.seed, inner, watch)
+                found = learn(name, number, entry, part, measure, self.seed, inner)
                 kept.write(key, found)
             return found
 
@@ -216,7 +213,7 @@ class ComparisonRun:
         """The data as counts and fingerprints."""
         folds = []
         for part, found in zip(self.parts.folds, self.fingerprints, strict=True):
-            sizes = {name: 0 if queries is None else len(queries) for name, queries in vars(part).items()}
+            sizes = {name: 0 if queries is None else len(queries) for name, queries in part._asdict().items()}
             folds.append({**sizes, "fingerprints": found})
         tests = [part.test for part in self.parts.folds]
         return {
@@ -250,22 +247,8 @@ def baseline_of(baseline: str | None, entries: Mapping[str, Entry]) -> str:
     return baseline
 
 
-def check_options(level: float, correction: Correction, random_state: Any, reading: Any) -> dict[str, Any]:
-    """Check what would otherwise fail after hours of learning, and return the options for reading files."""
-    if reading is not None and not isinstance(reading, Mapping):
-        raise RankwiseError(f"reading must be a dict of options of read_letor, got {type(reading).__name__}")
-    if not checks.is_number(level) or not 0 < level < 1:
-        raise RankwiseError(f"level must be a confidence level between 0 and 1, such as 0.95, got {level}")
-    if not isinstance(random_state, (int, np.integer)) or isinstance(random_state, bool) or random_state < 0:
-        raise RankwiseError(
-            f"random_state must be an integer, which makes the result reproducible, got {random_state!r:.40}"
-        )
-    correct([0.5], correction)
-    return dict(reading or {})
-
-
 def precompile(tested: Queries, measures: Any, conventions: Mapping[str, Any], test: Test) -> None:
-    """Measure and test arbitrary scores, so that errors in the data or the options appear before any learning."""
+    """Measure and test arbitrary scores: errors in the data or the options appear before any learning."""
     evaluate(tested, np.arange(tested.n_documents), measures, **conventions)
     paired_test([0.0, 1.0], [1.0, 0.5], test, weight=None if tested.weight is None else [1.0, 1.0])
 

@@ -210,7 +210,6 @@ def select(
     (60, [2, 2, 2])
     """
     from rankwise.evaluation.comparison.cells import choose  # which imports this module
-    from rankwise.evaluation.comparison.folds import FoldPart
     from rankwise.evaluation.comparison.rankers import Learner
 
     judge = None if measure is None else parse(measure)
@@ -224,7 +223,7 @@ def select(
         tests.append(fold.test)
         for name, ranker in rankers.items():
             began = time.perf_counter()
-            best = choose(Learner(ranker, (grids or {}).get(name, {})), FoldPart(*fold), judge, seed=0, jobs=None)
+            best = choose(Learner(ranker, (grids or {}).get(name, {})), Fold(*fold), judge, seed=0, jobs=None)
             scores[name].append(best.model.predict(fold.test))
             line = {"settings": dict(best.setting), "validation": best.judged, "tried": best.tried}
             chosen.append({"fold": number, "ranker": name, **line, "seconds": time.perf_counter() - began})
@@ -252,7 +251,7 @@ def combinations(grid: Grid) -> Iterator[dict[str, Any]]:
 
 
 def fit_apart(ranker: Ranker, train: Queries, validation: Queries) -> Ranker:
-    """Fit a ranker that learns from its validation set so that it does not: other queries alone can judge a setting.
+    """Fit a ranker without learning from its validation set: other queries alone can judge a setting.
 
     Parameters
     ----------

@@ -17,9 +17,9 @@ from rankwise._files import path_of, refusing, remove_parts
 from rankwise._store import StoreWriter, digest_bytes, open_store
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.evaluation.comparison.cells import Cell
-from rankwise.evaluation.comparison.folds import FoldPart
 from rankwise.evaluation.comparison.foreign import KIND as TREES
 from rankwise.evaluation.comparison.foreign import LambdaRank, read_trees, save_trees
+from rankwise.queries.folds import Fold
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._record import read_ranker
 
@@ -58,7 +58,7 @@ class Cells:
             self.folder.mkdir(exist_ok=True)
         remove_parts(self.folder, ending=".rankwise")  # of a run that was killed
 
-    def read(self, key: str, name: str, fold: int, part: FoldPart) -> Cell | None:
+    def read(self, key: str, name: str, fold: int, part: Fold) -> Cell | None:
         """Read the finished cell of a key.
 
         Parameters
@@ -69,7 +69,7 @@ class Cells:
             The name of the ranker in this comparison.
         fold : int
             The fold in this comparison.
-        part : FoldPart
+        part : Fold
             The data of the fold.
 
         Returns
@@ -99,7 +99,7 @@ class Cells:
             if cell.validation_scores is not None:
                 file.append("validation_scores", cell.validation_scores)
 
-    def _read(self, key: str, name: str, fold: int, part: FoldPart) -> Cell:
+    def _read(self, key: str, name: str, fold: int, part: Fold) -> Cell:
         """Read and check a cell and its ranker."""
         store = open_store(self._cell(key))
         if store.kind != KIND or store.fact("layout", int) != _LAYOUT or store.fact("key", str) != key:

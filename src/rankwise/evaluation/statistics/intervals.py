@@ -10,10 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise._parameters import as_random
-from rankwise.errors import DataError, RankwiseError
+from rankwise._parameters import OpenFraction, PositiveInt, Seed, as_random, validated
+from rankwise.errors import DataError
 from rankwise.measures._base import Vector
-from rankwise.queries import checks
 from rankwise.queries.checks import as_weights
 
 How = Literal["bootstrap", "t"]
@@ -47,14 +46,15 @@ def mean(values: ArrayLike, weight: ArrayLike | None = None) -> float:
     return _mean(kept, weights)
 
 
+@validated
 def interval(
     values: ArrayLike,
-    level: float = 0.95,
+    level: OpenFraction = 0.95,
     how: How = "bootstrap",
     *,
     weight: ArrayLike | None = None,
-    resamples: int = 10_000,
-    random_state: int | np.random.Generator = 0,
+    resamples: PositiveInt = 10_000,
+    random_state: Seed = 0,
 ) -> tuple[float, float]:
     r"""A confidence interval for the mean over future queries, of which the given ones are a sample.
 
@@ -69,11 +69,11 @@ def interval(
     accumulate at 0 and 1. BCa follows the skew, is second-order correct where the plain percentile interval and the t
     interval are first-order correct, and never leaves the range of the values, so nothing has to be clipped. Where it
     is undefined (all drawn means on one side of the mean), the plain percentile interval is given. How well a nominal
-    95 % is kept depends on the skew: on strongly skewed values (a beta(1, 4) distribution) BCa covered 89, 92, 93 and
-    94 % with 10, 20, 50 and 100 queries, and the t interval 92, 93, 94 and 95 %; on milder ones both covered 94 to 96 %
+    95% is kept depends on the skew: on strongly skewed values (a beta(1, 4) distribution) BCa covered 89, 92, 93 and
+    94% with 10, 20, 50 and 100 queries, and the t interval 92, 93, 94 and 95%; on milder ones both covered 94 to 96%
     from 10 queries on. The errors of BCa are distributed more evenly over both sides. Where values are 0 or 1, a small
     sample may hold only one of them and the interval is a point: with 10 queries and a mean of 0.1 either interval
-    covers 65 %. :func:`~rankwise.guarantees.mean_interval` holds at every number of queries.
+    covers 65%. :func:`~rankwise.guarantees.mean_interval` holds at every number of queries.
 
     ``"t"`` is :math:`\bar v \pm t_{n-1} s`, symmetric and not clipped, with
 
@@ -100,10 +100,10 @@ def interval(
     Returns
     -------
     low : float
-        The lower end; NaN for fewer than two queries, whose spread is unknown; the value itself when all values are the
-        same.
+        The lower bound; NaN for fewer than two queries, whose spread is unknown; the value itself when all values are
+        the same.
     high : float
-        The upper end, likewise.
+        The upper bound, likewise.
 
     References
     ----------
@@ -116,8 +116,6 @@ def interval(
     >>> print(f"{low:.2f} to {high:.2f}")
     0.32 to 0.76
     """
-    if not checks.is_number(level) or not 0 < level < 1:
-        raise RankwiseError(f"level must be a confidence level between 0 and 1, such as 0.95, got {level}")
     kept, weights = _sort_counted(values, weight)
     if len(kept) < 2:
         return math.nan, math.nan
@@ -126,12 +124,7 @@ def interval(
         return float(kept[0]), float(kept[0])
     if how == "t":
         return _t_interval(kept, weights, level)
-    if how == "bootstrap":
-        if not isinstance(resamples, (int, np.integer)) or resamples < 1:
-            raise RankwiseError(f"resamples must be an integer of at least 1, got {resamples!r:.60}")
-        drawn = resample_means(kept, weights, resamples, as_random(random_state))
-        return _bca(kept, weights, drawn, level)
-    raise RankwiseError(f"how must be 'bootstrap' or 't', got {how!r}")
+    return _bca(kept, weights, resample_means(kept, weights, resamples, as_random(random_state)), level)
 
 
 def caution(queries: int) -> str:
@@ -242,15 +235,13 @@ def _acceleration(kept: Vector, weights: Vector) -> float:
 
 
 def _scale(values: Vector) -> tuple[Vector, float]:
-    """The values divided by the largest of them, so that no power of them underflows or overflows, and that largest
-    value.
-    """
+    """The values divided by the largest of them, and that largest value: no power of them underflows or overflows."""
     size = float(np.abs(values).max())
     return (values / size if size > 0 else values), size
 
 
 def _sort_counted(values: ArrayLike, weight: ArrayLike | None) -> tuple[Vector, Vector]:
-    """The values that count and their weights, sorted, so that the order of the queries has no effect."""
+    """The values that count and their weights, sorted: the order of the queries has no effect."""
     array = np.asarray(values, dtype=np.float64) + 0.0  # -0 becomes 0: they sort as equals
     if array.ndim != 1:
         raise DataError(f"values must hold one number per query, got shape {array.shape}")

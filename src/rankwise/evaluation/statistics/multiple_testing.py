@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankwise._parameters import OpenFraction, PositiveInt, Seed, validated
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.evaluation.statistics.intervals import How, interval
@@ -21,6 +22,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@validated
 def correct(p_values: ArrayLike, how: Correction = "holm") -> Vector:
     """Correct p-values for their number; NaN stays NaN and does not count.
 
@@ -65,21 +67,20 @@ def correct(p_values: ArrayLike, how: Correction = "holm") -> Vector:
         from scipy.stats import false_discovery_control
 
         p[known] = false_discovery_control(p[known], method="bh")
-    elif how != "none":
-        raise RankwiseError(f"how must be 'holm', 'bh' or 'none', got {how!r}")
     return p
 
 
+@validated
 def significance(
     evaluations: Mapping[str, Any],
     *,
     baseline: str | None = None,
     test: Test = "randomization",
     correction: Correction = "holm",
-    level: float = 0.95,
+    level: OpenFraction = 0.95,
     how: How = "bootstrap",
-    resamples: int = 100_000,
-    random_state: int | np.random.Generator = 0,
+    resamples: PositiveInt = 100_000,
+    random_state: Seed = 0,
     alternative: Alternative = "two-sided",
 ) -> Table:
     """Compare rankings of the same queries, measure by measure, and correct for the number of comparisons.

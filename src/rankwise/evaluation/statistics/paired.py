@@ -11,12 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwise._parameters import as_random
+from rankwise._parameters import PositiveInt, Seed, as_random, validated
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.evaluation.statistics.intervals import mean, standard_error
 from rankwise.measures._base import Vector
-from rankwise.queries import checks
 from rankwise.queries.checks import as_weights
 
 Test = Literal["t", "randomization", "wilcoxon", "sign"]
@@ -70,14 +69,15 @@ class PairedTest(ShownAsFacts):
     exact: bool
 
 
+@validated
 def paired_test(
     first: ArrayLike,
     second: ArrayLike,
     test: Test = "randomization",
     *,
     weight: ArrayLike | None = None,
-    resamples: int = 100_000,
-    random_state: int | np.random.Generator = 0,
+    resamples: PositiveInt = 100_000,
+    random_state: Seed = 0,
     alternative: Alternative = "two-sided",
 ) -> PairedTest:
     r"""Test whether the first of two rankings of the same queries is better than the second.
@@ -87,7 +87,7 @@ def paired_test(
     - ``"randomization"`` (Fisher's) asks how often :math:`|\sum_q \pm w_q d_q|` reaches :math:`|\sum_q w_q d_q|` when
       the sign of every difference is decided by a fair coin. It assumes only that the two rankings could change places
       within each query, and tests that, not only equal means: for skewed differences of mean 0 (an exponential variable
-      minus its mean) p is at most 0.05 in about 8 % of the samples. It is exact, over all sign flips, for up to 30
+      minus its mean) p is at most 0.05 in about 8% of the samples. It is exact, over all sign flips, for up to 30
       differences that are not 0; otherwise it uses ``resamples`` random flips with p = (b + 1) / (resamples + 1), which
       is valid for any number of them.
     - ``"t"`` compares the mean difference with its standard error (Student's t, n - 1 degrees of freedom); with weights
@@ -133,14 +133,8 @@ def paired_test(
     >>> result.p_value, result.exact
     (0.0625, True)
     """
-    if alternative not in ("two-sided", "greater", "less"):
-        raise RankwiseError(f"alternative must be 'two-sided', 'greater' or 'less', got {alternative!r}")
-    if test not in ("t", "randomization", "wilcoxon", "sign"):
-        raise RankwiseError(f"test must be 't', 'randomization', 'wilcoxon' or 'sign', got {test!r}")
     if weight is not None and test in ("wilcoxon", "sign"):
         raise RankwiseError(f"the {test} test does not support query weights: use 't' or 'randomization'")
-    if not checks.is_whole(resamples):
-        raise RankwiseError(f"resamples must be an integer of at least 1, got {resamples!r:.60}")
     random = as_random(random_state)
     total, differences, weights = _differences(first, second, weight)
     exact = True
@@ -193,7 +187,7 @@ def _differences(first: ArrayLike, second: ArrayLike, weight: ArrayLike | None) 
     differences = one - two
     # equal rankings may differ in the last bit, which must not count as a win
     differences[np.abs(differences) <= _ROUNDING * np.maximum(np.abs(one), np.abs(two))] = 0
-    # sorted, so that random flips do not depend on the order of the queries
+    # sorted: random flips do not depend on the order of the queries
     order = np.lexsort((weights, differences))
     return len(counts), differences[order], weights[order]
 
@@ -224,7 +218,7 @@ def _wilcoxon(differences: Vector, alternative: Alternative) -> tuple[float, boo
     """The p-value of Wilcoxon's test, and whether it is exact."""
     from scipy.stats import rankdata, wilcoxon
 
-    # rounded, so that differences that are the same number share their rank
+    # rounded: differences that are the same number share their rank
     nonzero = np.round(differences[differences != 0] / np.abs(differences).max(), 12)
     ranks = np.copysign(rankdata(np.abs(nonzero)), nonzero)
     if len(ranks) <= _EXACT_UP_TO:  # the rank sums under the null are the sign flips of the ranks, tied or not

@@ -7,8 +7,8 @@
 :func:`read_letor` maps the text, reads it into one table and groups its rows by qid; a text without qids needs a file
 of query sizes. :mod:`rankwise.io.letor.stream` reads texts of any length, block by block.
 
-A text is scanned twice, in ranges of lines on threads. The first pass counts rows, which is cheap, so that every range
-knows its own rows; the second pass reads, directly into the final X. The width of X, and whether ids begin at 0, is
+A text is scanned twice, in ranges of lines on threads. The first pass counts rows, which is cheap, so every range knows
+its own rows; the second pass reads, directly into the final X. The width of X, and whether ids begin at 0, is
 inferred from samples; the rare text that contradicts the samples is read once more.
 """
 
@@ -26,12 +26,7 @@ from rankwise._kernels.text.letor_rows import after_newline, count_rows, expecte
 from rankwise._parameters import Check, Jobs, NumberRange, validated
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.io.letor.problems import Reading, SourceLocation, problem
-from rankwise.io.sources import (
-    STANDARD_INPUT,
-    Text,
-    name_of,
-    read_text,
-)
+from rankwise.io.sources import STANDARD_INPUT, Text, name_of, read_text
 from rankwise.queries.checks import Floats, Missing, as_names, fill_missing
 from rankwise.queries.grouping import Grouping, StringColumn, by_run, by_size, offsets, parse_ids, warn_of_empty
 from rankwise.queries.queries import Queries
@@ -304,7 +299,7 @@ def read_table(text: Text, how: Reading, first_line: int = 1) -> LetorTable | No
         if (stray := where.stray_return()) is not None:
             raise problem(where, code.STRAY_RETURN, stray, how.rules, how)
         return None
-    ranges = [LineRange(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
+    ranges = [(*pair, row, count) for pair, row, count in zip(bounds, first_row, counts, strict=True)]
     rules = infer_schema(text.data, bounds, how.rules, how.dtype)
     y = np.zeros(n_rows)
     dropped = np.zeros(n_rows if rules.unjudged == code.DROP else 0, dtype=bool)
@@ -380,27 +375,6 @@ def _close_up(values: Any, width: int, first_row: Sequence[int], kept: Sequence[
 # ------------------------------------------------------------------------------------------------------ ranges of lines
 
 
-class LineRange(NamedTuple):
-    """The bytes of whole lines, and their rows.
-
-    Attributes
-    ----------
-    begin : int
-        The first byte.
-    end : int
-        The byte after the last.
-    row : int
-        The first row.
-    n_rows : int
-        The number of rows.
-    """
-
-    begin: int
-    end: int
-    row: int
-    n_rows: int
-
-
 class ParsedRange(NamedTuple):
     """One range after reading: its notes, and copies of what has to outlive the text.
 
@@ -447,9 +421,8 @@ def infer_schema(
     for begin, end in ranges[:: -(-len(ranges) // SAMPLES)]:
         stop = after_newline(data, min(begin + SAMPLE, end), end)
         n_rows = count_rows(data, begin, stop)
-        sample = LineRange(begin, stop, 0, n_rows)
         reader = RangeReader(Text("", data), trial, nothing, np.zeros(n_rows), np.zeros(0, dtype=bool))
-        samples.append(reader.read(*sample).notes)
+        samples.append(reader.read(begin, stop, 0, n_rows).notes)
     qid = next((notes.qid for notes in samples if notes.qid != code.EITHER), code.WITH_QID)
     if rules.qid == code.EITHER:
         rules = rules._replace(qid=qid)

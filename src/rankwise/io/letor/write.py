@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from rankwise._files import writing_bytes
 from rankwise._kernels import parallel
-from rankwise.errors import DataError, RankwiseError
+from rankwise._parameters import validated
+from rankwise.errors import DataError
 from rankwise.queries.checks import first_repeated, refuse_unjudged
 from rankwise.queries.grouping import StringColumn
 from rankwise.queries.queries import Queries, as_queries
@@ -22,6 +23,7 @@ BATCH = 8  # blocks that may wait for the file
 _BLANKS = b" \t\n\r\v\f"
 
 
+@validated
 def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool = False) -> None:
     """Write ``label qid:id feature:value ... # docid``, one line per document, in the order of the rows.
 
@@ -44,8 +46,6 @@ def write_letor(queries: Queries, path: str | os.PathLike[str], *, sparse: bool 
     >>> queries = Queries.from_arrays([[0.5, 0.0], [0.25, 1.0]], [2, 0], qid=["a", "a"], docid=["d1", "d2"])
     >>> write_letor(queries, "train.txt")  # doctest: +SKIP
     """
-    if not isinstance(sparse, (bool, np.bool_)):
-        raise RankwiseError(f"sparse must be True or False, got {sparse!r:.60}")
     refuse_unjudged(as_queries(queries, "write_letor"), "LETOR text")
     columns = _Columns.of(queries)
     with writing_bytes(path) as file:

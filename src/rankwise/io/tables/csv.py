@@ -11,19 +11,31 @@ import importlib.util
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import validated
 from rankwise.errors import FileFormatError
-from rankwise.io.sources import DELIMITERS, ByteStream, open_text
+from rankwise.io.sources import DELIMITERS, ByteStream, OnRead, open_text
 from rankwise.io.tables.records import as_csv
-from rankwise.io.tables.rows import Columns, Roles, TableRows, Unjudged, side_by_side, text_as_feature
+from rankwise.io.tables.rows import (
+    Columns,
+    Roles,
+    TableRows,
+    Unjudged,
+    as_queries,
+    name_in_errors,
+    side_by_side,
+    text_as_feature,
+    without_unjudged,
+)
 from rankwise.queries.checks import Missing, first_repeated
 from rankwise.queries.grouping import StringColumn
+from rankwise.queries.queries import Queries
 
 # Cells of numbers that count as empty: those that pandas takes for missing.
 EMPTY = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
@@ -130,8 +142,13 @@ class CsvText:
     def open(cls, source: ByteStream) -> "CsvText":
         """Read the header and detect the format; what is not a header of different names raises an error.
 
-        Rows in JSON become the CSV that says the same.
+        Rows in JSON become the CSV that says the same; other JSON raises an error.
         """
+        if source.kind == "json":
+            raise FileFormatError(
+                f"{source.name} is JSON without rows: expected one object per document, on lines of their own or in a "
+                "list"
+            )
         if source.kind == "records":
             rows = as_csv(source)
             stream = ByteStream(source.name, io.BytesIO(rows.text))
@@ -210,21 +227,60 @@ class CsvText:
 
 
 @contextmanager
-def open_csv(path: Any) -> Iterator[CsvText]:
+def open_csv(path: Any, on_read: OnRead = None) -> Iterator[CsvText]:
     """Open a CSV text, or rows in JSON, and read its header.
 
     Parameters
     ----------
-    path : path, ``-`` or binary file object
+    path : path, ``-``, binary file object or ByteStream
         The text, plain or gzipped.
+    on_read : callable, default=None
+        Receives the number of bytes each time some are read.
 
     Yields
     ------
     text : CsvText
         The open text, whose :meth:`~CsvText.records` are the cells.
     """
-    with open_text(path) as source:
+    with nullcontext(path) if isinstance(path, ByteStream) else open_text(path, on_read) as source:
         yield CsvText.open(source)
+
+
+@validated
+def read_text_table(
+    path: Any,
+    *,
+    missing: Missing = "error",
+    unjudged: Unjudged = "error",
+    grades: Mapping[str, float] | None = None,
+    **columns: Any,
+) -> Queries:
+    """Read judged queries from CSV, from rows in JSON, or from a LETOR text under the name of one.
+
+    Parameters
+    ----------
+    path : path, ``-``, binary file object or ByteStream
+        The text, plain or gzipped.
+    missing, unjudged, grades : str or mapping
+        As for :func:`rankwise.from_frame`.
+    **columns : keyword arguments
+        The other keywords of :class:`~rankwise.io.tables.rows.Roles`; a LETOR text has no columns.
+
+    Returns
+    -------
+    queries : Queries
+        The queries of the text.
+    """
+    with nullcontext(path) if isinstance(path, ByteStream) else open_text(path) as source:
+        if source.kind == "letor":
+            from rankwise.io.letor.read import read_letor
+
+            return read_letor(source, missing=missing, unjudged=unjudged)
+        text = CsvText.open(source)
+        with name_in_errors(source.name):
+            wanted = text.select(Roles(**columns), missing=missing, unjudged=unjudged, grades=grades)
+            rows = without_unjudged(TableRows.concat(list(text.pieces(wanted))), unjudged)
+            return as_queries(rows, wanted.columns.features, missing, wanted.columns.weight)
 
 
 def _records(text: str, delimiter: str, line: int, places: Places, width: int) -> Iterator[tuple[int, list[str]]]:
@@ -321,9 +377,8 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
         return None
     found = {name: table.column(name) for name in kinds}
     X = side_by_side([found[name].to_numpy() for name in columns.features], len(table))
-    y = None if columns.label is None else found[columns.label].to_numpy()
-    weight = None if columns.weight is None else found[columns.weight].to_numpy()
-    of_document = None if columns.document_weight is None else found[columns.document_weight].to_numpy()
+    of_rows = (columns.label, columns.weight, columns.document_weight)
+    y, weight, of_document = (None if name is None else found[name].to_numpy() for name in of_rows)
     qid = _texts(found[columns.qid])
     odd = [
         wanted.missing == "error" and not np.isfinite(X).all(),

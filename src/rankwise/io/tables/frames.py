@@ -8,7 +8,6 @@ A table has one row per document: the columns ``qid``, ``docid`` and ``label``, 
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,25 +16,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._extras import require
 from rankwise._files import path_of, writing
-from rankwise._parameters import validated
+from rankwise._parameters import PositiveInt, validated
 from rankwise._store import FORMAT, KEY
 from rankwise._version import __version__
-from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.io.sources import ByteStream, open_text
-from rankwise.io.tables.csv import CsvText
+from rankwise.errors import DataError, RankwiseError
+from rankwise.io.sources import ByteStream
+from rankwise.io.tables.csv import open_csv, read_text_table
 from rankwise.io.tables.rows import (
-    ARROW_ENDINGS,
+    WEIGHTED,
     Columns,
     Roles,
     TableRows,
     Unjudged,
     as_queries,
+    find_noted_roles,
     is_arrow,
-    noted_roles,
+    labels_by_grades,
+    name_in_errors,
     open_arrow,
     read_arrow,
     side_by_side,
+    suffix_of,
     text_as_feature,
+    weights_in,
     whole_lists,
     without_unjudged,
 )
@@ -49,8 +52,6 @@ if TYPE_CHECKING:
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 File = str | os.PathLike[str]
-TEXTS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")  # endings of tables that are text
-_OF_TEXTS = ("missing", "unjudged")  # options that LETOR texts share
 
 
 def from_frame(
@@ -147,16 +148,14 @@ def to_frame(queries: Queries, backend: Backend = "pandas", scores: ArrayLike | 
     refuse_unjudged(queries, "a table")
     owner = queries.query_of_row
     columns: dict[str, Any] = {"qid": owner if queries.qid is None else plain_ids(queries.qid)[owner]}
-    if queries.docid is not None:
-        columns["docid"] = list(queries.docid)
-    if queries.y is not None:
-        columns["label"] = queries.y
-    if queries.weight is not None:
-        columns["weight"] = queries.weight[owner]
-    if queries.document_weight is not None:
-        columns["document_weight"] = queries.document_weight
-    if scores is not None:
-        columns["score"] = as_scores(scores, queries.n_documents)
+    optional = {
+        "docid": None if queries.docid is None else list(queries.docid),
+        "label": queries.y,
+        "weight": None if queries.weight is None else queries.weight[owner],
+        "document_weight": queries.document_weight,
+        "score": None if scores is None else as_scores(scores, queries.n_documents),
+    }
+    columns |= {name: values for name, values in optional.items() if values is not None}
     for place, name in enumerate(_names_of(queries)):
         if name in columns:
             raise DataError(f"feature {place} is called {name!r}, the name of another column: rename it")
@@ -177,11 +176,6 @@ def _not_utf8(queries: Queries) -> str:
             except UnicodeEncodeError:
                 return f"the {what} {str(text)!r:.60} cannot go into a table: it holds bytes that are not UTF-8"
     return "a text of the queries cannot go into a table: it holds bytes that are not UTF-8"
-
-
-def is_table(path: File) -> bool:
-    """Whether a file is a table, by its name alone; ``-`` is not."""
-    return suffix_of(path) in (*ARROW_ENDINGS, *TEXTS)
 
 
 def read_table(path: File | ByteStream, **columns: Any) -> Queries:
@@ -205,25 +199,22 @@ def read_table(path: File | ByteStream, **columns: Any) -> Queries:
     queries : Queries
         The queries of the file.
     """
-    if isinstance(path, ByteStream):
-        return _read_text(path, columns)
-    name = path_of(path)
-    if not is_arrow(name):
-        with open_text(path) as source:
-            return _read_text(source, columns)
+    if isinstance(path, ByteStream) or not is_arrow(name := path_of(path)):
+        return read_text_table(path, **columns)
     table, facts = read_arrow(name)
     label = columns.pop("label", "label")
-    columns = {"label": label, **noted_roles(Roles(label=label), facts, table.column_names), **columns}
+    columns = {"label": label, **find_noted_roles(Roles(label=label), facts, table.column_names), **columns}
     with name_in_errors(name):
         queries = from_frame(table, **columns)
     return queries._replace(feature_names=None) if facts.get("named") is False else queries
 
 
+@validated
 def iter_table(
     path: File | ByteStream,
     roles: Roles,
     *,
-    rows: int | None = 100_000,
+    rows: PositiveInt | None = 100_000,
     missing: Missing = "error",
     on_read: Callable[[int], object] | None = None,
 ) -> Iterator[Queries]:
@@ -250,21 +241,14 @@ def iter_table(
     block : Queries
         Whole queries.
     """
-    if isinstance(path, ByteStream):
-        yield from _iter_csv(path, roles, rows, missing)
-        return
-    name = path_of(path)
-    if not is_arrow(name):
-        with open_text(path, on_read) as source:
-            yield from _iter_csv(source, roles, rows, missing)
+    if isinstance(path, ByteStream) or not is_arrow(name := path_of(path)):
+        with open_csv(path, on_read) as text, name_in_errors(text.source.name):
+            wanted = text.select(roles, missing=missing)
+            yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, text.source.name)
         return
     table = open_arrow(name)
     with name_in_errors(name):
-        if table.facts.get("weighted") is True:
-            roles = replace(roles, ignore=(*roles.ignore, "weight"))
-        if table.facts.get("document_weighted") is True:
-            roles = replace(roles, ignore=(*roles.ignore, "document_weight"))
-        columns = roles.among(table.names)
+        columns = replace(roles, ignore=(*roles.ignore, *weights_in(table.facts))).among(table.names)
         pieces = (rows_of(open_frame(batch), columns, None, "error") for batch in table.batches(columns, rows, on_read))
         for block in whole_lists(pieces, columns.features, missing, rows, name):
             yield block._replace(feature_names=None) if table.facts.get("named") is False else block
@@ -298,8 +282,7 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
                 "format": FORMAT,
                 "version": __version__,
                 "labels": None if queries.y is None else [queries.y.min(), queries.y.max()] if len(queries.y) else [],
-                "weighted": queries.weight is not None,
-                "document_weighted": queries.document_weight is not None,
+                **{fact: getattr(queries, role) is not None for role, fact in WEIGHTED.items()},
                 "named": queries.feature_names is not None,
             }
             require("pyarrow.parquet").write_table(table.replace_schema_metadata({KEY: json.dumps(facts)}), part)
@@ -308,55 +291,6 @@ def write_table(queries: Queries, path: str | os.PathLike[str]) -> None:
 def _names_of(queries: Queries) -> Sequence[str]:
     """The feature names, ``f_1``, ``f_2``, ... where there are none."""
     return queries.feature_names or [f"f_{place}" for place in range(1, queries.n_features + 1)]
-
-
-# ---------------------------------------------------------------------------------------------------------------- files
-
-
-def suffix_of(path: File) -> str:
-    """The ending that says what a file is; that of ``t.csv.gz`` is ``.csv``."""
-    return os.path.splitext(path_of(path).lower().removesuffix(".gz"))[1]
-
-
-@contextmanager
-def name_in_errors(name: str) -> Iterator[None]:
-    """Put the name of the file before messages about its data."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
-
-
-def _read_text(source: ByteStream, columns: dict[str, Any]) -> Queries:
-    """Read a CSV text, or a LETOR text under the name of one."""
-    if source.kind == "letor":
-        from rankwise.io.letor.read import read_letor
-
-        return read_letor(source, **{name: columns[name] for name in _OF_TEXTS if name in columns})
-    refuse_other_json(source)
-    policies = {name: columns.pop(name) for name in ("missing", "unjudged", "grades") if name in columns}
-    text = CsvText.open(source)
-    with name_in_errors(source.name):
-        wanted = text.select(Roles(**columns), **policies)
-        rows = without_unjudged(TableRows.concat(list(text.pieces(wanted))), wanted.unjudged)
-        return as_queries(rows, wanted.columns.features, wanted.missing, wanted.columns.weight)
-
-
-def refuse_other_json(source: ByteStream) -> None:
-    """Raise an error for JSON that has no rows."""
-    if source.kind == "json":
-        raise FileFormatError(
-            f"{source.name} is JSON without rows: expected one object per document, on lines of their own or in a list"
-        )
-
-
-def _iter_csv(source: ByteStream, roles: Roles, rows: int | None, missing: Missing) -> Iterator[Queries]:
-    """Read a CSV text in blocks of whole queries."""
-    refuse_other_json(source)
-    text = CsvText.open(source)
-    with name_in_errors(source.name):
-        wanted = text.select(roles, missing=missing)
-        yield from whole_lists(text.pieces(wanted), wanted.columns.features, missing, rows, source.name)
 
 
 # ---------------------------------------------------------------------------------------------- columns of a data frame
@@ -402,11 +336,7 @@ def _labels(
         return _numbers(table, name, "label", nulls=unjudged != "error")
     if unjudged == "error":
         _refuse_nulls(table, name)
-    values = table.get_column(name).to_list()
-    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
-    if unknown:
-        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, which grades does not map to a label")
-    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
+    return labels_by_grades(table.get_column(name).to_list(), name, grades)
 
 
 def _matrix(table: "nw.DataFrame[Any]", names: Sequence[str]) -> Floats:

@@ -12,7 +12,6 @@ object lacks as empty cells. The reader of CSV does the rest, so both formats gi
 import csv
 import io
 import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from rankwise.errors import FileFormatError
@@ -98,14 +97,9 @@ def as_csv(source: Any) -> CsvOfRecords:
                 written.truncate()
                 pieces.append((text, len(cells)))
                 lines += [place] * text.count("\n")
-    width = len(names)
-    return CsvOfRecords(tuple(names), "".join(_widen(pieces, width)).encode(), lines, unit)
-
-
-def _widen(pieces: list[tuple[str, int]], width: int) -> Iterator[str]:
-    """Lines with empty cells for the columns that only later objects have."""
-    for text, cells in pieces:
-        yield text if cells == width else text[:-1] + "," * (width - cells) + "\n"
+    # lines with empty cells for the columns that only later objects have
+    widened = (text[:-1] + "," * (len(names) - cells) + "\n" for text, cells in pieces)
+    return CsvOfRecords(tuple(names), "".join(widened).encode(), lines, unit)
 
 
 def _documents(row: Any, where: str) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._files import ARROW, PARQUET, signature
+from rankwise._files import ARROW, PARQUET, path_of, signature
 from rankwise._kernels.parallel import available_memory
 from rankwise._store import KEY
 from rankwise.errors import DataError, FileFormatError, nearest
@@ -26,6 +26,8 @@ from rankwise.queries.grouping import StringColumn, parse_ids
 from rankwise.queries.queries import Queries
 
 Unjudged = Literal["error", "drop", "zero"]
+# the columns of weights that write_table writes, and the facts that say so
+WEIGHTED = {"weight": "weighted", "document_weight": "document_weighted"}
 _ROWS = 1024  # rows of a matrix that are filled together
 _SHOWN = 12  # names that a message shows
 # Other common names, which are suggested where no column has a similar name.
@@ -60,6 +62,12 @@ class Columns(NamedTuple):
     weight: str | None
     features: list[str]
     document_weight: str | None = None
+
+    @property
+    def every(self) -> list[str]:
+        """All of them, each once; the features first."""
+        named = (*self[:4], self.document_weight)
+        return list(dict.fromkeys([*self.features, *(name for name in named if name is not None)]))
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ class Roles:
         lacking = [name for name in features if name not in there]
         if lacking and self.learned_by is not None:
             raise DataError(
-                f"there is no column {_list_names(list(map(repr, lacking)))}, which {self.learned_by} requires"
+                f"there is no column {list_names(list(map(repr, lacking)))}, which {self.learned_by} requires"
             )
         for name in self.features or ():
             if name not in there:
@@ -129,16 +137,17 @@ class Roles:
         return Columns(self.qid, label if self.judged else None, docid, self.weight, features, self.document_weight)
 
 
-def noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def find_noted_roles(roles: Roles, facts: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The roles that ``write_table`` noted in a file and the caller did not name."""
     noted: dict[str, Any] = {}
     if facts.get("labels", "") is None and roles.label not in names:
         noted["label"] = None
-    if roles.weight is None and facts.get("weighted") is True:
-        noted["weight"] = "weight"
-    if roles.document_weight is None and facts.get("document_weighted") is True:
-        noted["document_weight"] = "document_weight"
-    return noted
+    return noted | {role: role for role in weights_in(facts) if getattr(roles, role) is None}
+
+
+def weights_in(facts: Mapping[str, Any]) -> list[str]:
+    """The columns of weights that ``write_table`` noted in a file."""
+    return [role for role, fact in WEIGHTED.items() if facts.get(fact) is True]
 
 
 def _require(name: str, names: Sequence[str], role: str) -> None:
@@ -151,10 +160,10 @@ def _require(name: str, names: Sequence[str], role: str) -> None:
     question = "" if meant is None else f" (did you mean {meant!r}?)"
     hint = ", or label=None for data without labels" if role == "label" else ""
     wanted = f"{role}=['its name']" if role in ("features", "ignore") else f"{role}='its name'"
-    raise DataError(f"there is no column {name!r}{question} among {_list_names(names)}: give {wanted}{hint}")
+    raise DataError(f"there is no column {name!r}{question} among {list_names(names)}: give {wanted}{hint}")
 
 
-def _list_names(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Names for a message, shortened."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(str, names[:_SHOWN])) + more
@@ -229,6 +238,14 @@ def side_by_side(columns: Sequence[NDArray[Any]], n_rows: int, dtype: type = np.
         for place, column in enumerate(columns):
             X[first : first + _ROWS, place] = column[first : first + _ROWS]
     return X
+
+
+def labels_by_grades(values: Sequence[Any], name: str, grades: Mapping[str, float]) -> NDArray[np.float64]:
+    """The labels of the words in a column; NaN for None."""
+    unknown = [value for value in dict.fromkeys(values) if value is not None and str(value) not in grades]
+    if unknown:
+        raise DataError(f"column {name!r} holds {unknown[0]!r:.40}, which grades does not map to a label")
+    return np.array([np.nan if value is None else grades[str(value)] for value in values], dtype=np.float64)
 
 
 def without_unjudged(rows: TableRows, unjudged: Unjudged) -> TableRows:
@@ -341,7 +358,22 @@ def _query_weights(queries: Queries, values: NDArray[np.float64], name: str) -> 
 
 
 ARROW_ENDINGS = (".parquet", ".arrow", ".feather")
+TEXTS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson")  # endings of tables that are text
 _BATCH = 100_000
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The ending that says what a file is; that of ``t.csv.gz`` is ``.csv``."""
+    return os.path.splitext(path_of(path).lower().removesuffix(".gz"))[1]
+
+
+@contextmanager
+def name_in_errors(name: str) -> Iterator[None]:
+    """Put the name of the file before messages about its data."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
 
 
 def is_arrow(name: str) -> bool:
@@ -396,10 +428,8 @@ class ArrowFile:
         """Tables of about ``rows`` rows with the columns that are read; ``on_read`` receives a share of the bytes for
         each.
         """
-        named = (*columns[:4], columns.document_weight)
-        needed = [*columns.features, *(name for name in named if name is not None)]
         with _with_file_name(self.name):
-            for table, share in self._pieces(list(dict.fromkeys(needed)), rows or _BATCH):
+            for table, share in self._pieces(columns.every, rows or _BATCH):
                 yield table
                 if on_read is not None:
                     on_read(int(share * os.path.getsize(self.name)))

@@ -29,6 +29,7 @@ from rankwise.guarantees.holdout.betting import Readings
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, Ties
+from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.queries.overlap import same_content
 from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import measure_ranker
@@ -162,12 +163,12 @@ class ScoredSample:
     ranker : Ranker
         The ranker.
     kept : dict
-        The values that were asked for before.
+        The scores, and the values of measures that were asked for before; samples of the same documents share them.
     """
 
     queries: Any
     ranker: "Ranker"
-    kept: dict[tuple[Measure, Ties], Vector] = field(default_factory=dict, repr=False)
+    kept: dict[Any, Vector] = field(default_factory=dict, repr=False)
 
     @property
     def n_jobs(self) -> int | None:
@@ -175,10 +176,12 @@ class ScoredSample:
         n_jobs: int | None = getattr(self.ranker, "n_jobs", None)
         return n_jobs
 
-    @cached_property
+    @property
     def scores(self) -> Vector:
-        """The ranker's scores of all documents."""
-        return self.ranker.predict(self.queries)
+        """The ranker's scores of all documents, which are computed once."""
+        if "scores" not in self.kept:
+            self.kept["scores"] = self.ranker.predict(self.queries)
+        return self.kept["scores"]
 
     @cached_property
     def group(self) -> NDArray[np.int64]:
@@ -206,7 +209,13 @@ class ScoredSample:
         """The measure of every query; NaN where it is undefined or the query has weight 0."""
         if (measure, ties) not in self.kept:
             both: tuple[Ties, ...] = ("expected", "pessimistic")
-            for each, values in zip(both, measure_ranker(self.queries, self.ranker, measure, both), strict=True):
+            if isinstance(self.queries, Queries):  # scored once, whatever is measured
+                one = self.queries
+                lists = ScoredLists(self.scores, one.labels(), one.start, one.scattered_rows, one.judged)
+                measured = measure_lists_by_ties([measure], lists, both, n_jobs=self.n_jobs)[:, 0]
+            else:
+                measured = measure_ranker(self.queries, self.ranker, measure, both)
+            for each, values in zip(both, measured, strict=True):
                 self.kept[measure, each] = np.where(self.queries.query_weight > 0, values, math.nan)
         return self.kept[measure, ties]
 

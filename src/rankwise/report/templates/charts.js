@@ -1,5 +1,5 @@
-// Figures as SVG: lines, dots with whiskers, bars, and maps of colored cells. Colors are the style's own, so that a
-// theme changes without drawing; sizes are those of the place, so that letters stay as large on a phone.
+// Figures as SVG: lines, dots with whiskers, bars, and maps of colored cells. Colors are the style's own: a theme
+// changes without drawing. Sizes are those of the place: letters stay as large on a phone.
 
 const SVG = "http://www.w3.org/2000/svg";
 const LETTERS = 12; // pixels
@@ -41,7 +41,7 @@ function roundNumbers(low, high, many) {
 }
 
 function tickText(value, axis) {
-  if (axis.percent) return `${tidy(value * 100)} %`;
+  if (axis.percent) return `${tidy(value * 100)}%`;
   const size = Math.abs(value);
   return (size && (size < 1e-3 || size >= 1e5) ? value.toExponential() : String(tidy(value))).replace("-", "\u2212");
 }
@@ -151,7 +151,7 @@ function bars(points, one, zero) {
 }
 
 function number(value, axis) {
-  return axis.percent ? `${(value * 100).toFixed(1)} %` : short(value);
+  return axis.percent ? `${(value * 100).toFixed(1)}%` : short(value);
 }
 
 const nameOf = ({ name, fold }) => (fold ? `${name}, fold ${fold}` : name);

@@ -39,7 +39,7 @@ async function start() {
   drawNext([...document.querySelectorAll("[data-figure]")]);
 }
 
-// One figure after the other, so that the page answers meanwhile.
+// One figure after the other: the page answers meanwhile.
 function drawNext(places) {
   const [place, ...rest] = places;
   if (!place) {
