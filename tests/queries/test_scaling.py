@@ -232,7 +232,9 @@ def test_other_features_are_refused(queries, sentence):
 
 @pytest.mark.parametrize(("how", "per"), [("zscore", "set"), ("standard", "list")])
 def test_unknown_ways_are_refused_by_the_known_ones(how, per):
-    with pytest.raises(RankwiseError, match=r"(how|per) must be one of '.*', got '(zscore|list)'"):
+    with pytest.raises(
+        RankwiseError, match=r"The '(how|per)' parameter of Scaler must be '.*'. Got '(zscore|list)' instead"
+    ):
         Scaler(how, per).fit(lists([[1.0]]))
 
 

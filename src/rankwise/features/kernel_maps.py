@@ -7,7 +7,7 @@ Both are scikit-learn transformers that work row by row. A linear ranker on thei
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,14 @@ from sklearn.exceptions import NotFittedError
 
 from rankwise._kernels import mercer
 from rankwise._kernels.parallel import one_blas_thread
-from rankwise._parameters import as_random
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, Seed, as_random, check_parameters
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Kernel = Literal["rbf", "linear", "poly"]
+Degree = Annotated[int, NumberRange(1, 20, closed="both")]
 
 # Documents whose kernel matrix is decomposed: with 10,000 it takes 0.8 GB and a minute.
 _MOST_DOCUMENTS = 10_000
@@ -35,42 +36,10 @@ class _NotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
     """Raised if a map is used before ``fit``."""
 
 
-def kernel_shape(kernel: Any, gamma: Any, degree: Any, coef0: Any, n_features: int) -> Vector:
-    """The parameters of a kernel as compiled code reads them.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "linear", "poly"}
-        The kernel.
-    gamma : float or None
-        Its gamma, above 0; None is 1 / n_features.
-    degree : int
-        The degree of "poly", 1 or more.
-    coef0 : float
-        The constant of "poly", 0 or more.
-    n_features : int
-        The number of features.
-
-    Returns
-    -------
-    ndarray of shape (4,)
-        Number of the kernel, gamma, degree and coef0.
-
-    Raises
-    ------
-    RankwiseError
-        If one of them is not valid.
-    """
-    if kernel not in mercer.KERNELS:
-        raise RankwiseError(f"kernel must be one of {', '.join(map(repr, mercer.KERNELS))}, got {kernel!r:.60}")
+def kernel_shape(kernel: Kernel, gamma: float | None, degree: int, coef0: float, n_features: int) -> Vector:
+    """Number, gamma (None is 1 / n_features), degree and coef0 of a kernel, as compiled code reads them."""
     width = 1.0 / max(n_features, 1) if gamma is None else gamma
-    if not checks.is_number(width) or not 0 < width < math.inf:
-        raise RankwiseError(f"gamma must be a number above 0, or None for 1 / features, got {gamma!r:.60}")
-    whole = checks.as_whole(degree, "degree", 1, 20)
-    # with a constant below 0, k would not be a product of features
-    if not checks.is_number(coef0) or not 0 <= coef0 < math.inf:
-        raise RankwiseError(f"coef0 must be a number of 0 or more, got {coef0!r:.60}")
-    return np.array([mercer.KERNELS.index(kernel), width, whole, coef0], dtype=np.float64)
+    return np.array([mercer.KERNELS.index(kernel), width, degree, coef0], dtype=np.float64)
 
 
 class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -78,9 +47,9 @@ class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     n_features_in_: int
 
-    @abstractmethod
     def _validate_params(self) -> None:
         """Raise an error for parameters that are not valid."""
+        check_parameters(self)
 
     def _rows(self, X: Any, fitted: bool = True) -> checks.Floats:
         if fitted and not hasattr(self, "n_features_in_"):
@@ -168,13 +137,13 @@ class FourierFeatures(_RowMap):
     # no row is longer, and fit does not look at the data
     row_radius = 1.0
 
-    gamma: float | None = None
-    n_features: int = 256
-    random_state: Any = 0
+    gamma: PositiveFloat | None = None
+    n_features: Annotated[int, NumberRange(2, _MOST_FEATURES, closed="both")] = 256
+    random_state: Seed = 0
 
     def _validate_params(self) -> None:
-        kernel_shape("rbf", self.gamma, 1, 0.0, 1)
-        if checks.as_whole(self.n_features, "n_features", 2, _MOST_FEATURES) % 2:
+        super()._validate_params()
+        if self.n_features % 2:
             raise RankwiseError(f"n_features must be even, for pairs of a cosine and a sine, got {self.n_features}")
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -273,12 +242,9 @@ class KernelPCAMap(_RowMap):
     """
 
     kernel: Kernel = "rbf"
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
-
-    def _validate_params(self) -> None:
-        kernel_shape(self.kernel, self.gamma, self.degree, self.coef0, 1)
+    gamma: PositiveFloat | None = None
+    degree: Degree = 3
+    coef0: NonNegativeFloat = 1.0  # with a constant below 0, k would not be a product of features
 
     @one_blas_thread()
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -296,6 +262,7 @@ class KernelPCAMap(_RowMap):
         KernelPCAMap
             The map itself.
         """
+        self._validate_params()
         rows = np.array(self._rows(X, fitted=False), dtype=np.float64)
         if not 1 <= len(rows) <= _MOST_DOCUMENTS:
             raise RankwiseError(

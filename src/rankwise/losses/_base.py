@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import check_parameters
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
@@ -26,6 +27,7 @@ from rankwise.queries import checks
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]
+Form = Literal["sigmoid", "indicator"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -88,6 +90,9 @@ class Loss(ShownAsFacts):
     weighted_kernel: ClassVar[Any]
     curved_kernel: ClassVar[Any]
     weighted_curved_kernel: ClassVar[Any]
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     # ------------------------------------------------------------------------------------------- facts
 
@@ -163,7 +168,7 @@ class Loss(ShownAsFacts):
     @property
     def curvature(self) -> Literal["exact"] | None:
         """Whether ``curved_kernel`` computes the diagonal of the Hessian ("exact"); None: there is no such kernel."""
-        return None
+        return "exact" if hasattr(self, "curved_kernel") else None
 
     @property
     def order_free(self) -> bool:
@@ -384,14 +389,14 @@ class SmoothedMeasure(Loss):
         return False
 
     @classmethod
-    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothedMeasure | None":
+    def smoothing(cls, measure: Measure, form: Form = "sigmoid") -> "SmoothedMeasure | None":
         """The loss of this class that smooths a measure.
 
         Parameters
         ----------
         measure : Measure
             The measure.
-        form : str, default="sigmoid"
+        form : {"sigmoid", "indicator"}, default="sigmoid"
             The form of the smoothing, for classes that have several.
 
         Returns
@@ -475,14 +480,14 @@ def upper_bound_of(measure: Measure) -> Loss | None:
     return next((loss for loss in offered if loss is not None), None)
 
 
-def smoothed(measure: Measure, form: str = "sigmoid") -> SmoothedMeasure:
+def smoothed(measure: Measure, form: Form = "sigmoid") -> SmoothedMeasure:
     """The loss 1 - A whose A tends to the measure as sigma tends to 0, from any class that offers one.
 
     Parameters
     ----------
     measure : Measure
         The measure.
-    form : str, default="sigmoid"
+    form : {"sigmoid", "indicator"}, default="sigmoid"
         The form of the smoothing, for measures that have several.
 
     Returns

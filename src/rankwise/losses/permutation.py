@@ -21,12 +21,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import NonNegativeInt, check_parameters, validated
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Vector
@@ -35,7 +36,8 @@ from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries import checks
 
-MAPS = ("pairs", "relevant")
+Map = Literal["pairs", "relevant"]
+MAPS: tuple[Map, ...] = get_args(Map)
 
 # Rounding of a sum of scores, relative to the largest: closer than this is a tie, which counts against the ranker.
 _TIE = 1e-12
@@ -58,7 +60,8 @@ def _position_weights(relevant: NDArray[np.bool_], mapped: str) -> Vector:
 
 
 @one_blas_thread()
-def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, map: str = "pairs") -> float:
+@validated
+def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, map: Map = "pairs") -> float:
     """F of one order: how far it agrees with the scores; largest for the order that sorts them.
 
     "pairs" compares all documents: F = (1 / (n (n - 1))) sum over pairs of z_kl (s_k - s_l), z_kl = 1 if k is above l
@@ -93,7 +96,6 @@ def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, ma
     at = np.asarray(order)
     if not np.array_equal(np.sort(at), np.arange(len(s))):
         raise RankwiseError(f"an order must name each of {len(s)} documents once, counted from 0, got {at.tolist()}")
-    _one_of("map", map, MAPS)
     return float(_position_weights(y[at] > 0, map) @ s[at])
 
 
@@ -113,11 +115,11 @@ class TypeOne(ShownAsFacts):
     """
 
     measure: Any
-    form: str = "exp"
+    form: Literal["exp", "logistic"] = "exp"
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         object.__setattr__(self, "measure", parse(self.measure))
-        _one_of("form", self.form, ("exp", "logistic"))
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
         """Compute the loss of one query; 0 if every order is perfect."""
@@ -166,16 +168,14 @@ class TypeTwo(ShownAsFacts):
     """
 
     measure: Any
-    form: str = "exp"
-    map: str = "pairs"
-    by: str = "auto"
-    most: int = 200_000
+    form: Literal["indicator", "exp", "logistic", "hinge", "additive"] = "exp"
+    map: Map = "pairs"
+    by: Literal["auto", "patterns", "oracles"] = "auto"
+    most: NonNegativeInt = 200_000
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         object.__setattr__(self, "measure", parse(self.measure))
-        _one_of("form", self.form, ("indicator", "exp", "logistic", "hinge", "additive"))
-        _one_of("map", self.map, MAPS)
-        _one_of("by", self.by, ("auto", "patterns", "oracles"))
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
         """Compute the loss of one query; 0 if every order is perfect."""
@@ -287,11 +287,6 @@ def _nothing_to_rank(measure: Measure, labels: Vector) -> bool:
     """Whether every order is perfect."""
     value = measure.row_values(labels)
     return bool(value.min() == value.max())
-
-
-def _one_of(what: str, found: str, known: tuple[str, ...]) -> None:
-    if found not in known:
-        raise RankwiseError(f"{what} must be one of {', '.join(map(repr, known))}, got {found!r}")
 
 
 # ------------------------------------------------------------------------------------------------ permutation oracles

@@ -8,19 +8,18 @@ range and the Lipschitz constants.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from rankwise._kernels.exp import exp, outranking
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import largest
-from rankwise.errors import RankwiseError
+from rankwise._parameters import PositiveFloat, PositiveInt
 from rankwise.losses._base import SmoothedMeasure, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import discounts, gains, settle_gains
-from rankwise.queries.checks import is_number, is_whole
 
 _LN2 = math.log(2.0)
 
@@ -216,8 +215,8 @@ class SoftRankNDCG(SmoothedMeasure):
     0.441635
     """
 
-    sigma: float = 1.0
-    noise: str = "sigmoid"
+    sigma: PositiveFloat = 1.0
+    noise: Literal["sigmoid", "gaussian"] = "sigmoid"
     gain: Any = "exp2"
     discount: Any = "log2"
 
@@ -225,9 +224,7 @@ class SoftRankNDCG(SmoothedMeasure):
     kernel = soft_rank_ndcg_formula
 
     def __post_init__(self) -> None:
-        if self.noise not in ("sigmoid", "gaussian"):
-            raise RankwiseError(f"noise must be 'sigmoid' or 'gaussian', got {self.noise!r}")
-        _check_sigma(self.sigma)
+        super().__post_init__()
         settle_gains(self)
 
     @property
@@ -339,8 +336,8 @@ class SoftRank(SmoothedMeasure):
     0.411573
     """
 
-    sigma: float = 1.0
-    k: int | None = None
+    sigma: PositiveFloat = 1.0
+    k: PositiveInt | None = None
     gain: Any = "exp2"
     discount: Any = "log2"
 
@@ -349,9 +346,7 @@ class SoftRank(SmoothedMeasure):
     kernel = soft_rank_formula
 
     def __post_init__(self) -> None:
-        _check_sigma(self.sigma)
-        if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"the cut-off must be an integer of at least 1, got {self.k!r}")
+        super().__post_init__()
         settle_gains(self)
 
     @property
@@ -401,8 +396,3 @@ class SoftRank(SmoothedMeasure):
     def examples(cls) -> Sequence[Self]:
         """The variants that the common tests run on."""
         return cls(), cls(sigma=0.3, k=3), cls(k=1), cls(k=5, gain="linear", discount="letor")
-
-
-def _check_sigma(sigma: float) -> None:
-    if not is_number(sigma) or not 0 < sigma < np.inf:
-        raise RankwiseError(f"sigma must be above 0, got {sigma!r}")

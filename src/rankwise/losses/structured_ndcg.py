@@ -12,12 +12,11 @@ import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
+from rankwise._parameters import PositiveInt
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import discounts, gains, settle_gains
-from rankwise.queries.checks import is_whole
 
 
 @kernel
@@ -228,7 +227,7 @@ class NDCGHinge(Loss):
     arXiv:1405.0591. Section 6.1 analyses this form.
     """
 
-    k: int | None = None
+    k: PositiveInt | None = None
     gain: Any = "exp2"
     discount: Any = "log2"
     symmetric: bool = True
@@ -239,13 +238,7 @@ class NDCGHinge(Loss):
     kernel = ndcg_hinge_formula
 
     def __post_init__(self) -> None:
-        if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"the cut-off must be an integer of at least 1, got {self.k!r}")
-        if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.symmetric, self.normalized)):
-            raise RankwiseError(
-                "symmetric and normalized must be True or False, "
-                f"got {self.symmetric!r:.60} and {self.normalized!r:.60}"
-            )
+        super().__post_init__()
         settle_gains(self)
 
     def row_values(self, labels: Vector) -> Vector:

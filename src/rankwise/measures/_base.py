@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import PositiveFloat, PositiveInt, check_parameters
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import MeasureError, RankwiseError, nearest
@@ -78,7 +79,7 @@ class Measure(ShownAsFacts):
     ``params`` the numbers of :meth:`all_params`. It returns NaN for a query on which the measure is 0/0.
     """
 
-    cutoff: int | None = None
+    cutoff: PositiveInt | None = None
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
@@ -91,13 +92,11 @@ class Measure(ShownAsFacts):
     kernel: ClassVar[Any]
 
     def __post_init__(self) -> None:
-        if self.cutoff is None:
-            return
-        if not self.takes_cutoff:
+        if self.cutoff is not None and not self.takes_cutoff:
             raise MeasureError(f"{self.name} looks at the whole list and takes no cut-off, got @{self.cutoff}")
-        if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1:
-            raise MeasureError(f"the cut-off must be an integer of at least 1, got {self.cutoff!r}")
-        object.__setattr__(self, "cutoff", int(self.cutoff))
+        check_parameters(self, self.name, MeasureError)
+        if self.cutoff is not None:
+            object.__setattr__(self, "cutoff", int(self.cutoff))
 
     def __matmul__(self, cutoff: int) -> Self:
         return replace(self, cutoff=cutoff)
@@ -285,14 +284,9 @@ class BinaryMeasure(Measure):
         A document is relevant if its label is at least this.
     """
 
-    rel: float = 1
+    rel: PositiveFloat = 1
 
     binary = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not checks.is_number(self.rel) or not 0 < self.rel < np.inf:
-            raise MeasureError(f"rel, the smallest label that counts as relevant, must be above 0, got {self.rel!r}")
 
     def row_values(self, labels: Vector) -> Vector:
         """1 for relevant documents, 0 for others."""

@@ -5,12 +5,13 @@ Features are read in blocks of rows, so that memory-mapped ones need no copy in 
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels import parallel
+from rankwise._parameters import check_parameters
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
@@ -87,7 +88,7 @@ class Scaler(ShownAsFacts):
         self : Scaler
             The fitted scaler.
         """
-        self._check_params()
+        check_parameters(self)
         data = as_source(queries, "Scaler.fit")
         data.refuse_missing("a Scaler")
         _refuse_scaled(data)
@@ -192,12 +193,6 @@ class Scaler(ShownAsFacts):
         return folded
 
     # ------------------------------------------------------------------------------------------- checks
-
-    def _check_params(self) -> None:
-        """Refuse values of ``how`` and ``per`` that are not known."""
-        for name, value, known in (("how", self.how, get_args(How)), ("per", self.per, get_args(Per))):
-            if not isinstance(value, str) or value not in known:
-                raise RankwiseError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
 
     def _check_fitted(self) -> None:
         """Refuse a scaler that is not fitted."""
@@ -306,7 +301,7 @@ class Scaler(ShownAsFacts):
         if not isinstance(facts, Mapping) or not isinstance(arrays, Mapping):
             raise DataError("the state of a scaler is facts by name and arrays by name")
         scaler = cls(facts.get("how"), facts.get("per"))  # type: ignore[arg-type]  # checked on the next line
-        scaler._check_params()
+        check_parameters(scaler)
         count: Any = facts.get("n_features")
         names = facts.get("feature_names")
         if not is_whole(count, 0) or not (names is None or (isinstance(names, list) and len(names) == count)):

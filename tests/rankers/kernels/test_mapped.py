@@ -87,15 +87,24 @@ def test_fourier_features_have_norm_one_and_products_near_the_kernel():
         ),
         (
             lambda: rw.features.FourierFeatures(gamma=0.0),
-            r"gamma must be a number above 0, or None for 1 / features, got 0\.0",
+            r"'gamma' parameter of FourierFeatures must be a float in \(0, inf\) or None. Got 0\.0",
         ),
         (
             lambda: rw.features.FourierFeatures(gamma=float("nan")),
-            "gamma must be a number above 0, or None for 1 / features, got nan",
+            r"'gamma' parameter of FourierFeatures must be a float in \(0, inf\) or None. Got nan",
         ),
-        (lambda: rw.features.KernelPCAMap("sigmoid"), "kernel must be one of 'rbf', 'linear', 'poly', got 'sigmoid'"),
-        (lambda: rw.features.KernelPCAMap("poly", coef0=-1.0), r"coef0 must be a number of 0 or more, got -1\.0"),
-        (lambda: rw.features.KernelPCAMap("poly", degree=0), "degree must be a whole number, between 1 and 20, got 0"),
+        (
+            lambda: rw.features.KernelPCAMap("sigmoid"),
+            "'kernel' parameter .* must be 'rbf', 'linear' or 'poly'. Got 'sigmoid'",
+        ),
+        (
+            lambda: rw.features.KernelPCAMap("poly", coef0=-1.0),
+            r"'coef0' .* must be a float in \[0, inf\). Got -1\.0",
+        ),
+        (
+            lambda: rw.features.KernelPCAMap("poly", degree=0),
+            r"'degree' .* must be an int in \[1, 20\]. Got 0",
+        ),
     ],
 )
 def test_maps_that_cannot_be_are_refused(made, found):
