@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwise._parameters import check_parameters
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
-from rankwise.errors import RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.queries import checks
 
@@ -341,12 +341,7 @@ class Loss(ShownAsFacts):
         """
         from rankwise.losses.compute import PreparedLists, loss_lists
 
-        y = checks.as_one_list(labels, "labels")
-        y = checks.as_labels(y, len(y))
-        s = checks.as_vector(checks.as_one_list(scores, "scores"), len(y), "scores")
-        if not np.isfinite(s).all():
-            place = int(np.argmin(np.isfinite(s)))
-            raise RankwiseError(f"scores is {s[place]} at row {place:,}: a loss needs finite scores")
+        s, y = as_scored_list(scores, labels)
         weight = None if document_weight is None else checks.as_document_weights(document_weight, len(y))
         values, gradient = loss_lists(PreparedLists.of(self, y, np.array([0, len(y)]), None, weight), s, n_jobs=1)
         return float(values[0]), gradient
@@ -456,6 +451,23 @@ class SmoothedMeasure(Loss):
             A; 1 where every order is perfect.
         """
         return 1.0 - self(scores, labels)[0]
+
+
+def as_scored_list(scores: ArrayLike, labels: ArrayLike) -> tuple[Vector, Vector]:
+    """The scores, which must be finite, and the labels of one query."""
+    y = checks.as_one_list(labels, "labels")
+    y = checks.as_labels(y, len(y))
+    s = checks.as_vector(checks.as_one_list(scores, "scores"), len(y), "scores")
+    refuse_unless_finite(s)
+    return s, y
+
+
+def refuse_unless_finite(scores: Vector) -> None:
+    """Raise an error for the first score that is not a finite number."""
+    finite = np.isfinite(scores)
+    if not finite.all():
+        place = int(np.argmin(finite))
+        raise DataError(f"scores must be finite, got {scores[place]} at row {place:,}")
 
 
 def registered() -> dict[str, type[Loss]]:

@@ -26,15 +26,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._kernels.orders import best_unsorted, worst_sorted
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise._parameters import NonNegativeInt, check_parameters, validated
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.losses._base import Vector
+from rankwise.losses._base import Vector, as_scored_list
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.queries import checks
 
 Map = Literal["pairs", "relevant"]
 MAPS: tuple[Map, ...] = get_args(Map)
@@ -92,7 +92,7 @@ def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, ma
     >>> permutation_score([1, 0], scores=[0.0, 3.0], labels=[1, 0], map="relevant")
     3.0
     """
-    s, y, _ = checked(scores, labels, None)
+    s, y, _ = check_list(scores, labels, None)
     at = np.asarray(order)
     if not np.array_equal(np.sort(at), np.arange(len(s))):
         raise RankwiseError(f"an order must name each of {len(s)} documents once, counted from 0, got {at.tolist()}")
@@ -123,7 +123,7 @@ class TypeOne(ShownAsFacts):
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
         """Compute the loss of one query; 0 if every order is perfect."""
-        s, y, _ = checked(scores, labels, None)
+        s, y, _ = check_list(scores, labels, None)
         if _nothing_to_rank(self.measure, y):
             return 0.0
         reached = self.measure(s, y, ties="pessimistic")
@@ -179,7 +179,7 @@ class TypeTwo(ShownAsFacts):
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
         """Compute the loss of one query; 0 if every order is perfect."""
-        s, y, _ = checked(scores, labels, None)
+        s, y, _ = check_list(scores, labels, None)
         if _nothing_to_rank(self.measure, y):
             return 0.0
         s = s - (0.5 * s.min() + 0.5 * s.max())
@@ -294,14 +294,9 @@ def _nothing_to_rank(measure: Measure, labels: Vector) -> bool:
 Order = NDArray[np.int64]
 
 
-def checked(scores: ArrayLike, labels: ArrayLike, k: int | None) -> tuple[Vector, Vector, int]:
+def check_list(scores: ArrayLike, labels: ArrayLike, k: int | None) -> tuple[Vector, Vector, int]:
     """Scores, labels and the cut-off, at most the length, of one list."""
-    y = np.atleast_1d(np.asarray(labels, dtype=np.float64))
-    y = checks.as_labels(y, len(y))
-    s = checks.as_vector(np.atleast_1d(np.asarray(scores, dtype=np.float64)), len(y), "scores")
-    if not np.isfinite(s).all():
-        place = int(np.argmin(np.isfinite(s)))
-        raise RankwiseError(f"scores is {s[place]} at row {place:,}: an order is scored with finite scores")
+    s, y = as_scored_list(scores, labels)
     if k is not None and k < 1:
         raise RankwiseError(f"the cut-off must be an integer of at least 1, got {k!r}")
     return s, y, len(y) if k is None else min(int(k), len(y))
@@ -332,10 +327,10 @@ def worst_perfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) ->
     >>> worst_perfect([0.5, 2.0, 1.0], [0, 1, 1]).tolist()
     [2, 1, 0]
     """
-    s, y, cut = checked(scores, labels, k)
-    order = np.lexsort((s, -y))
-    rest = order[cut:]
-    return np.concatenate([order[:cut], rest[np.argsort(s[rest], kind="stable")]])
+    s, y, cut = check_list(scores, labels, k)
+    order = np.empty(len(s), dtype=np.int64)
+    worst_sorted(s, y, np.arange(len(s)) < cut, order)
+    return order
 
 
 def best_imperfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -> Order | None:
@@ -366,22 +361,6 @@ def best_imperfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -
     >>> best_imperfect([3.0, 2.0, 1.0], [1, 0, 0]).tolist()
     [1, 0, 2]
     """
-    s, y, cut = checked(scores, labels, k)
-    order = np.lexsort((y, -s))
-    ranked, label = s[order], y[order]
-    if not np.array_equal(label[:cut], np.sort(y)[::-1][:cut]):
-        return order
-    gap = np.where(label[: cut - 1] > label[1:cut], ranked[: cut - 1] - ranked[1:cut], np.inf)
-    at = int(np.argmin(gap)) if cut > 1 else 0
-    exchange = gap[at] if cut > 1 else np.inf
-    lower = np.flatnonzero(label[cut:] < label[cut - 1])
-    if len(lower):
-        place = cut + int(lower[0])
-        if (ranked[cut - 1 : place] - ranked[place]).sum() < exchange:
-            return np.concatenate(
-                [order[: cut - 1], order[place : place + 1], order[cut - 1 : place], order[place + 1 :]]
-            )
-    elif exchange == np.inf:
-        return None
-    order[at], order[at + 1] = order[at + 1], order[at]
-    return order
+    s, y, cut = check_list(scores, labels, k)
+    order = np.empty(len(s), dtype=np.int64)
+    return order if best_unsorted(s, y, np.arange(len(s)) < cut, order) else None
