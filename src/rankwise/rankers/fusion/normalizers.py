@@ -31,7 +31,6 @@ Matrix = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Normalizer = Literal["min_max", "l2", "z_score", "rrf", "none"]
 Engine = Literal["opensearch", "elasticsearch", "vespa", "solr"]
-Combination = Literal["arithmetic_mean", "geometric_mean", "harmonic_mean"]
 
 # The normalizers of each engine; None is the textbook's.
 RULES: dict[str | None, tuple[str, ...]] = {
@@ -41,7 +40,6 @@ RULES: dict[str | None, tuple[str, ...]] = {
     "vespa": ("min_max", "rrf", "none"),
     "solr": ("min_max", "rrf", "none"),
 }
-COMBINATIONS = ("arithmetic_mean", "geometric_mean", "harmonic_mean")
 # Engines on Lucene, whose scores are never negative.
 _LUCENE = ("opensearch", "elasticsearch", "solr")
 
