@@ -6,7 +6,7 @@ requests its arrays by name, type and shape; nothing in a file is trusted. :func
 as a :class:`Store`, :class:`StoreWriter` writes one.
 
 Layout: 8 bytes with the length of the header, the JSON header padded with spaces, then the arrays without a gap. The
-first array begins at a multiple of 64 bytes, so that it can be mapped into memory and used in place; it may grow to any
+first array begins at a multiple of 64 bytes, so it can be mapped into memory and used in place; it may grow to any
 length while it is written, because its shape is put into the header at the end.
 
 A mapped file must not be truncated or written to in place while it is in use: the system ends a process (SIGBUS) that

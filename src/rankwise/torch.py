@@ -136,7 +136,7 @@ class RankingLoss(ShownAsFacts):
         lists = self._lists(labels, offsets, len(scores))
         values = _function().apply(_on_cpu(scores, "scores").double(), lists, self.n_jobs)
         if self.reduction != "none" or weight is not None:
-            values = _reduced(values, _weights(weight, len(values)), self.reduction)
+            values = _reduce(values, _weights(weight, len(values)), self.reduction)
         return values.to(scores)
 
     def _lists(self, labels: Any, offsets: Any, n_documents: int) -> PreparedLists:
@@ -179,7 +179,7 @@ def _function() -> Any:
     return LossOfQueries
 
 
-def _reduced(values: "Tensor", weight: "Tensor", reduction: Reduction) -> "Tensor":
+def _reduce(values: "Tensor", weight: "Tensor", reduction: Reduction) -> "Tensor":
     weighted = values * weight
     if reduction == "none":
         return weighted
@@ -264,7 +264,7 @@ class RankingMetric(ShownAsFacts):
         counts = ~torch.isnan(values)
         if not counts.any():
             return torch.tensor(math.nan, dtype=torch.float64)
-        return _reduced(values[counts], _weights(weight, len(values))[counts], self.reduction)
+        return _reduce(values[counts], _weights(weight, len(values))[counts], self.reduction)
 
     def __repr__(self) -> str:
         return f"metric({str(self.measure)!r}, reduction={self.reduction!r})"

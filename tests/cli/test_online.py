@@ -337,7 +337,7 @@ def test_simulate_prints_a_chart_and_a_table_in_eighty_columns(run):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--margin", "0.9"], "--margin must be above 0 and below 2 radius / (grades - 1), so that the grades fit"),
+        (["--margin", "0.9"], "--margin must be above 0 and below 2 radius / (grades - 1), or the grades do not fit"),
         (["--png", "no/folder/s.png"], "no/folder/s.png cannot be written"),
     ],
 )

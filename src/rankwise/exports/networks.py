@@ -14,7 +14,7 @@ from rankwise.measures._base import Vector
 def onnx_nodes(formula: NetworkSum, helper: Any, kind: int) -> tuple[list[Any], list[Any]]:
     """Nodes and constants: Sub, Div, then Gemm and Relu for every layer, and two products for the score."""
     constants, network = [], formula.network
-    layers, v, u = network.opened()
+    layers, v, u = network.views()
 
     def constant(name: str, values: Vector) -> str:
         # weights are float32 already; only the standardization of features has to be rounded
@@ -48,7 +48,7 @@ def onnx_nodes(formula: NetworkSum, helper: Any, kind: int) -> tuple[list[Any], 
 def python_network(formula: NetworkSum, value: str) -> tuple[str, list[str]]:
     """(tables, body) of the module in Python; ``value`` is what a feature ``v`` counts."""
     network = formula.network
-    layers, v, u = network.opened()
+    layers, v, u = network.views()
     tables, standardize = python_standardized(network.center, network.scale, value)
     tables += python_table("_LAST", v) + python_table("_LINEAR", u)
     listed = "".join(
@@ -87,7 +87,7 @@ def c_network(formula: NetworkSum, called: str, value: str) -> tuple[str, list[s
     """
     network = formula.network
     widths, widest = network.widths, max(network.widths)
-    layers, v, u = network.opened()
+    layers, v, u = network.views()
     flat = np.concatenate([*(part.ravel() for layer in layers for part in (layer.bias, layer.weight)), v, u])
     parts = {"center": network.center, "scale": network.scale, "theta": flat}
     tables = c_table(called, "layers", widths, "int")

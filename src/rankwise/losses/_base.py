@@ -51,7 +51,7 @@ class Loss(ShownAsFacts):
         alone, which :meth:`prepare` returns as ``value``; Theorem S applies. "worst pair": phi is the hinge of the
         worst pair. None: no such bound is known. A loss that declares one has a field ``margin``.
     linear_in_labels : bool
-        Whether the loss is sum_d label_d f_d(scores) with f_d free of labels (queries of equal labels apart), so that
+        Whether the loss is sum_d label_d f_d(scores) with f_d free of labels (queries of equal labels apart), so
         unbiased estimates may take the place of labels: what learning from clicks needs.
     noisy : bool
         Whether the loss draws noise, which depends on the place of a document in its set and on the iteration, see

@@ -123,7 +123,7 @@ class ListMLE(Loss):
     most 2 and H1 <= 1 (as ListNet). There are at most m - 1 draws: G1 = 2 (m - 1), approached where one irrelevant
     document is far above m - 1 relevant ones, and H1 = m - 1; for the mean 2 and 1. A draw against n documents costs
     at most log(1 + n e^(2 b)), and in ascending order of labels document n + 1 has at most n less relevant ones. A pair
-    in the wrong order costs log 2 = 0.693 or more, so that phi bounds no measure.
+    in the wrong order costs log 2 = 0.693 or more, so phi bounds no measure.
 
     With document weights phi = sum_i w_i log(1 + sum_j w_j e^(s_j - s_i)), as with w_i copies. Weights change the
     range; G1 and H1 of the mean stay the same.

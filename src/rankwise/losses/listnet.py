@@ -149,7 +149,7 @@ class ListNet(Loss):
     target : {"labels", "gains"}, default="labels"
         P(y) is the softmax of the labels, as in the paper, or of the gains 2^label - 1.
     form : {"kl", "ce"}, default="kl"
-        "kl" subtracts the entropy of P(y), so that the smallest value is 0; "ce" does not. The gradient is the same.
+        "kl" subtracts the entropy of P(y), so the smallest value is 0; "ce" does not. The gradient is the same.
 
     Notes
     -----

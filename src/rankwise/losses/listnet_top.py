@@ -93,7 +93,7 @@ def _drawn(j, power, every, taken):
 
 @kernel
 def _top_k(score, label, target, k, own_entropy, grad, diagonal, curved):
-    """The cross-entropy over the first k draws, less the entropy of the target if asked; adds derivatives."""
+    """The cross-entropy over the first k draws, minus the entropy of the target if asked; adds derivatives."""
     size = len(score)
     if label.max() == label.min():
         return 0.0
@@ -166,7 +166,7 @@ class ListNetTopK(Loss):
     target : {"labels", "gains"}, default="labels"
         P(y) uses the labels, as in the paper, or the gains 2^label - 1.
     form : {"kl", "ce"}, default="kl"
-        "kl" subtracts the entropy of P(y), so that the smallest value is 0; "ce" does not. The gradient is the same.
+        "kl" subtracts the entropy of P(y), so the smallest value is 0; "ce" does not. The gradient is the same.
 
     Notes
     -----

@@ -188,9 +188,9 @@ class TypeTwo(ShownAsFacts):
         if exact and patterns > _FEASIBLE:
             raise RankwiseError(f"these labels have {patterns:.3g} patterns, more than memory holds: use by='oracles'")
         missed, margin = self._all_patterns(s, y) if exact else self._oracle_pair(s, y)
-        return float(self._relaxed(missed, margin, _TIE * np.abs(s).max()).max(initial=0.0))
+        return float(self._relax(missed, margin, _TIE * np.abs(s).max()).max(initial=0.0))
 
-    def _relaxed(self, missed: Vector, margin: Vector, tie: float) -> Vector:
+    def _relax(self, missed: Vector, margin: Vector, tie: float) -> Vector:
         """The loss of every pair of orders; margins up to ``tie`` count as 0."""
         with np.errstate(over="ignore"):
             if self.form == "indicator":
@@ -208,7 +208,7 @@ class TypeTwo(ShownAsFacts):
         value = self.measure.row_values(y)
         classes, first, code = np.unique(value, return_index=True, return_inverse=True)
         pattern = label_patterns(np.bincount(code).tolist())
-        reached = _measured(self.measure, y[first][pattern])
+        reached = _measure_orders(self.measure, y[first][pattern])
         perfect = reached >= 1 - _PERFECT
         if not perfect.any() or (reached > 1 + _PERFECT).any():
             raise RankwiseError(
@@ -231,7 +231,7 @@ class TypeTwo(ShownAsFacts):
         if best is None:
             return np.zeros(0), np.zeros(0)
         margin = permutation_score(worst, s, value, self.map) - permutation_score(best, s, value, self.map)
-        return 1 - _measured(self.measure, y[best][None]), np.array([margin])
+        return 1 - _measure_orders(self.measure, y[best][None]), np.array([margin])
 
     def _check_oracles_know(self, value: Vector) -> None:
         """Refuse measures whose perfect orders are not those that sort the row values up to the cut-off."""
@@ -275,7 +275,7 @@ def label_patterns(counts: list[int]) -> NDArray[np.int64]:
     return pattern
 
 
-def _measured(measure: Measure, labels_at: Vector) -> Vector:
+def _measure_orders(measure: Measure, labels_at: Vector) -> Vector:
     """The measure of every order, given by the labels at its positions."""
     many, n = labels_at.shape
     scores = np.tile(np.arange(n, 0, -1.0), many)

@@ -76,7 +76,7 @@ class RankCosine(Loss):
 
     Notes
     -----
-    Two differences from the paper. Scores and targets are centered in each query, so that adding a constant changes
+    Two differences from the paper. Scores and targets are centered in each query, so adding a constant changes
     nothing: the cosine is Pearson's correlation. And epsilon keeps the loss smooth where all scores are equal: the
     cosine itself has no limit there, and its slopes are as large as 1 / |s|. With epsilon = 1 boosting and online
     learning, which start at equal scores, start with the gradient -t / (2 |t|), and scores that grow beyond epsilon see

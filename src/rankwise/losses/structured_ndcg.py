@@ -195,7 +195,7 @@ class NDCGHinge(Loss):
     discount : str or sequence of float, default="log2"
         The discount of the measure that is bounded, as in :class:`~rankwise.measures.NDCG`.
     symmetric : bool, default=True
-        Whether a(pi*_i) is the mean over all perfect rankings, so that the order of the documents does not matter;
+        Whether a(pi*_i) is the mean over all perfect rankings, so the order of the documents does not matter;
         False takes one of them, by the index of the documents, as in the paper.
     normalized : bool, default=False
         Whether to divide a by a constant of the list's length so that G1 = 2.

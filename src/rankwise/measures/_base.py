@@ -376,7 +376,7 @@ def parse(
 def _parse_with(spelling: str, defaults: Mapping[str, Mapping[str, Any]], rel: float | None) -> Measure:
     """Read a measure from a text, with values for what the text leaves out."""
     name, parameters, cutoff = _read(spelling)
-    kind = _named(name, spelling)
+    kind = _find_kind(name, spelling)
     given = dict(defaults.get(kind.name, {}))
     if rel is not None and issubclass(kind, BinaryMeasure):
         given["rel"] = rel
@@ -415,7 +415,7 @@ def _read(spelling: str) -> tuple[str, Mapping[str, Any], int | None]:
     return node.id, parameters, cutoff
 
 
-def _named(name: str, spelling: str) -> type[Measure]:
+def _find_kind(name: str, spelling: str) -> type[Measure]:
     """The registered class of this name or alias."""
     kinds = registered()
     by_name = {alias.lower(): kind for kind in kinds.values() for alias in (kind.name, *kind.aliases)}
@@ -440,7 +440,7 @@ def _from_ir_measures(measure: Any) -> Measure:
         )
     if name == "RBP" and "rel" not in parameters:
         raise MeasureError("ir-measures' RBP without rel= is the graded form, which rankwise does not have: give rel=")
-    return _named(name, repr(measure)).from_spelling(cutoff, {**IR_MEASURES_DEFAULTS.get(name, {}), **parameters})
+    return _find_kind(name, repr(measure)).from_spelling(cutoff, {**IR_MEASURES_DEFAULTS.get(name, {}), **parameters})
 
 
 def settle(

@@ -1,6 +1,6 @@
 """`Scaler`: bring features to a common scale, learned on the training set alone or within each query.
 
-Features are read in blocks of rows, so that memory-mapped ones need no copy in memory.
+Features are read in blocks of rows, so memory-mapped ones need no copy in memory.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from rankwise._parameters import check_parameters
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
-from rankwise.queries.chunks import How, center_and_scale, shaped
+from rankwise.queries.chunks import How, center_and_scale, transform_values
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.source import QuerySource, as_source, block_of
 
@@ -122,18 +122,18 @@ class Scaler(ShownAsFacts):
         DataError
             If the features differ from the fitted ones, are scaled already, or leave the range of their type.
         """
-        queries = self._aligned(queries)
+        queries = self._align(queries)
         X = np.empty_like(queries.X, subok=False)
         if self.center_ is not None and self.scale_ is not None:
             for rows in blocks_of_rows(*X.shape):
                 with np.errstate(over="ignore"):  # found and named below
-                    X[rows] = _scaled(shaped(queries.X[rows], self.how), self.center_, self.scale_)
+                    X[rows] = _scale(transform_values(queries.X[rows], self.how), self.center_, self.scale_)
                 self._check_result(X, queries.X, rows)
         else:
             for query in map(int, np.flatnonzero(queries.sizes)):
                 rows = queries.rows_of(query)
                 facts = center_and_scale(block_of(queries, query, query + 1), self.how)
-                X[rows] = _scaled(shaped(queries.X[rows], self.how), *facts)
+                X[rows] = _scale(transform_values(queries.X[rows], self.how), *facts)
         # a copy, because fitting this scaler again must not change the record of these queries
         return queries._replace(X=X, scaling=copy(self))
 
@@ -199,7 +199,7 @@ class Scaler(ShownAsFacts):
         if not hasattr(self, "n_features_in_"):
             raise RankwiseError(f"{self!r} is not fitted yet: call fit(training queries) first")
 
-    def _aligned(self, queries: Queries) -> Queries:
+    def _align(self, queries: Queries) -> Queries:
         """The queries with their features in the fitted order."""
         self._check_fitted()
         queries = as_queries(queries, "Scaler.transform")
@@ -342,7 +342,7 @@ def _refuse_scaled(queries: Any) -> None:
         raise DataError(f"these queries were scaled already by {queries.scaling!r}: give the raw ones")
 
 
-def _scaled(values: Array, center: Array, scale: Array) -> Array:
+def _scale(values: Array, center: Array, scale: Array) -> Array:
     """(values - center) / scale without overflow in the difference; 0 where the scale is 0."""
     divisor = np.where(scale > 0, scale, np.inf)
     with np.errstate(over="ignore", invalid="ignore"):

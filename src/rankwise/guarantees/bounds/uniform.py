@@ -444,8 +444,6 @@ def for_fitted_norm(make: Callable[[float, float], Bound], *, norm: float, W_0: 
     )
 
 
-
-
 # -------------------------------------------------------------------------------------------------------- smooth losses
 
 SMOOTH_TO_B = Precondition("the loss is between 0 and B, and smooth with constant H1 in the largest score")

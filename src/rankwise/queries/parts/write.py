@@ -50,7 +50,7 @@ class PartsWriter(ShownAsFacts):
     part_bytes : int, default=268435456
         About how large a part is; no smaller than one chunk of about 65,536 documents.
     overwrite : bool, default=False
-        Whether a data set in parts that is there already is replaced.
+        Whether a data set in parts that already exists is replaced.
     n_jobs : int, default=None
         The number of threads for fingerprints; None uses every core.
     distinct : bool, default=False

@@ -77,7 +77,7 @@ class ChunkedQueries(QueryLayout):
     source : Parts
         The data set.
     executor : Executor
-        Who computes.
+        The executor of passes.
     weight : ndarray of shape (n_queries,) or None
         The query weights.
     reweighted : bool

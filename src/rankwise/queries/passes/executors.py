@@ -2,7 +2,7 @@
 
 :class:`Threads` is the default: chunks are read from mapped files, and kernels release the GIL. The workers of
 :class:`Processes` map the files themselves and keep the chunks that they are given: a chunk goes to the same worker in
-every pass, so that what is prepared for it stays there, and a worker that dies is started again and its chunks are
+every pass, so what is prepared for it stays there, and a worker that dies is started again and its chunks are
 computed again, to the same bits. :func:`executor_of` returns the executor of a name or a client.
 
 The workers of a :class:`Cluster` open the folder themselves, too. Dask moves and repeats the chunks of workers that are
@@ -220,12 +220,12 @@ _MOST_WORKS = 64
 
 
 def _work_of(key: str, payload: Callable[[], bytes]) -> Work:
-    """The work of this key, which is unpickled at its first chunk."""
+    """The work of this key, which is unpickle at its first chunk."""
     with _works_lock:
         if key not in _works:
             if len(_works) >= _MOST_WORKS:
                 _drop(next(iter(_works)))
-            _works[key] = Work.unpickled(payload())
+            _works[key] = Work.unpickle(payload())
         return _works[key]
 
 

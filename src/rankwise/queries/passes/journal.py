@@ -75,7 +75,7 @@ class Journal:
         head = _record(self._file) if magic == _MAGIC else None
         if head is None:  # new, or cut off before anything was known
             self._file.truncate(0)
-            self._write(_MAGIC + _framed(json.dumps(about, sort_keys=True).encode()))
+            self._write(_MAGIC + _frame(json.dumps(about, sort_keys=True).encode()))
             return
         known = json.loads(head)
         for name in about:
@@ -120,7 +120,7 @@ class Journal:
             stored = io.BytesIO()
             for one in result:
                 np.lib.format.write_array(stored, np.asarray(one), allow_pickle=False)
-            self._write(_framed(key + stored.getvalue()))
+            self._write(_frame(key + stored.getvalue()))
             self._found[key] = result
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Journal:
         self._file.close()
 
 
-def _framed(data: bytes) -> bytes:
+def _frame(data: bytes) -> bytes:
     return _HEAD.pack(len(data), zlib.crc32(data)) + data
 
 

@@ -1,12 +1,11 @@
 """`HybridRanker`: the weights of BM25, vector and other scores in hybrid search, learned for a measure.
 
 The best weights on the simplex are searched by a grid and then by moves between pairs of weights (:func:`search`).
-Weights are whole hundredths. A measure is piecewise constant in them, so that gradients say nothing and evaluations say
-everything: there are few dimensions, and every candidate is measured exactly. With two columns all 101 candidates are
-measured. With more, a grid comes first, and then moves of 10, 5, 2 and 1 hundredths from one weight to another, from
-each of the best candidates, until none improves the mean. At last the surroundings of the best are measured, so that
-draws of the queries (the bootstrap) find their own best weights there. Of more than six columns, the six that rank best
-alone share the weight.
+Weights are whole hundredths. A measure is piecewise constant in them: its gradients are 0, but there are few
+dimensions, and every candidate is measured exactly. With two columns all 101 candidates are measured. With more, a grid
+comes first, and then moves of 10, 5, 2 and 1 hundredths from one weight to another, from each of the best candidates,
+until none improves the mean. At last the surroundings of the best are measured, so that draws of the queries (the
+bootstrap) find their own best weights there. Of more than six columns, the six that rank best alone share the weight.
 """
 
 from collections.abc import Callable, Mapping, Sequence

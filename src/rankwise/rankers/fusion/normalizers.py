@@ -159,7 +159,7 @@ class Fusion:
         low, high = of.each(np.fmin, x), of.each(np.fmax, x)
         found = np.where(low == high, 0.0, (scaled - mean) / np.where(sd > 0, sd, 1.0))
         found[~here] = np.nan
-        # 0 is the mean of a column: who was not returned stands with its last
+        # 0 is the mean of a column: documents that were not returned get its smallest score
         last = of.each(np.fmin, found)
         return np.where(here, found, np.where(np.isnan(last), 0.0, last))
 

@@ -219,7 +219,7 @@ class Curve:
     stride: int = 1
     points: Vector = field(default_factory=_empty, repr=False)
 
-    def extended(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
+    def extend(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
         """The curve continued by the totals after rounds before + 1, before + 2, ..."""
         rounds = np.arange(before + 1, before + 1 + len(totals[0]))
         stride = self.stride
@@ -273,7 +273,7 @@ class Tally:
     buffer: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
     filled: list[int] = field(default_factory=lambda: [0], repr=False)
 
-    def added(self, places: NDArray[np.int64], length: int) -> "Tally":
+    def add(self, places: NDArray[np.int64], length: int) -> "Tally":
         """The tally with one more for each of the places, and ``length`` queries in all."""
         buffer, filled = self.buffer, self.filled
         if length > len(buffer) or filled[0] > self.length:

@@ -148,8 +148,8 @@ class Ledger:
             lightest=min(self.lightest, float(query_weight.min())),
             heaviest=max(self.heaviest, float(query_weight.max())),
             weights=self.weights | played.weights,
-            curve=self.curve.extended(self.rounds, mistakes, loss, counted, measured),
-            tally=self.tally.added(first + played.order[played.mistake], first + len(queries)),
+            curve=self.curve.extend(self.rounds, mistakes, loss, counted, measured),
+            tally=self.tally.add(first + played.order[played.mistake], first + len(queries)),
         )
 
     # ------------------------------------------------------------------------------------------- bounds
@@ -300,7 +300,7 @@ class Ledger:
             raise RankwiseError(
                 "weights cannot be given in the space of a kernel: leave out comparator=, and the best one is computed"
             )
-        parts = list(self._mistaken(queries))
+        parts = list(self._mistakes_of(queries))
         if spanned:
             parts = [_in_span(parts, self.space)]
         n_features = parts[0].queries.n_features
@@ -323,7 +323,7 @@ class Ledger:
             return 4 * self.radius**2
         return 4 * self.radius**2 * self.weights.V + 2 * self._margin / self.config.eta
 
-    def _mistaken(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
+    def _mistakes_of(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
         """The loss at margin 1, summed over the mistakes, block by block; only queries with a mistake are kept.
 
         Mistakes are looked up by position, so other queries, or the same in another order, raise an error.
@@ -336,13 +336,13 @@ class Ledger:
             if len(times) < len(block):
                 break
             if self.record is not None:
-                record = record.added(fingerprints(block), block.weight)
+                record = record.add(fingerprints(block), block.weight)
             chosen = block if len(times) and times.all() else block[np.flatnonzero(times)]
             times = times[times > 0]
             if self.space is not None and hasattr(self.space, "n_features_in_"):
                 chosen = chosen.map_features(self.space.transform)
             yield LossOverLists.of(loss, chosen, times * chosen.query_weight)
-        found = "other" if first != self.tally.length else self.record and self.record.compared(record)
+        found = "other" if first != self.tally.length else self.record and self.record.compare(record)
         if found and found != "same":
             what = "others" if found == "other" else f"the same {found}"
             raise RankwiseError(
