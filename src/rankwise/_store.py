@@ -25,7 +25,6 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import prod
 from tempfile import SpooledTemporaryFile
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -484,9 +483,7 @@ class StoreWriter:
         """The number of rows of an array so far."""
         return self._arrays[name].length if name in self._arrays else 0
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             with refusing(self.path):  # closing writes what still waits in memory
                 self._opened.__exit__(kind, error, trace)

@@ -84,7 +84,7 @@ def test_blocks_change_nothing_but_the_last_digits(monkeypatch, how, dtype):
 def test_no_block_is_a_copy_of_all_features(monkeypatch):
     monkeypatch.setattr(checks, "BLOCK_VALUES", 1000)
     sizes = []
-    shaped = chunks.shaped
+    shaped = chunks.transform_values
     for module in (chunks, scaling):
         monkeypatch.setattr(module, "transform_values", lambda block, how: sizes.append(block.size) or shaped(block, how))
     Scaler().fit_transform(lists(np.ones((500, 10), dtype=np.float32)))

@@ -14,7 +14,7 @@ from rankwise._kernels import parallel
 from rankwise._parameters import check_parameters
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
-from rankwise.queries.checks import Floats, as_floats, as_names, blocks_of_rows, is_whole
+from rankwise.queries.checks import Floats, as_floats, as_names, blocks_of_rows, first_not_finite, is_whole
 from rankwise.queries.chunks import How, center_and_scale, transform_values
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.source import QuerySource, as_source, block_of
@@ -216,10 +216,9 @@ class Scaler(ShownAsFacts):
 
     def _check_result(self, X: Floats, raw: Floats, rows: slice) -> None:
         """Refuse scaled features that are not finite."""
-        finite = np.isfinite(X[rows])
-        if not finite.all():
-            place, feature = np.unravel_index(int(np.argmin(finite)), finite.shape)
-            row = rows.start + int(place)
+        found = first_not_finite(X[rows])
+        if found is not None:
+            row, feature = rows.start + found[0], found[1]
             raise DataError(
                 f"X is {raw[row, feature]:g} at row {row:,}, feature {feature}: scaled, that is too large for "
                 f"{X.dtype}; the scaler was fitted on another range"

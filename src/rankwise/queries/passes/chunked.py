@@ -26,7 +26,7 @@ from rankwise.queries import checks
 from rankwise.queries.passes.executors import Threads
 from rankwise.queries.passes.work import Executor, Work
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import EachChunk, Job, QueryLayout, add_results
+from rankwise.queries.source import EachChunk, Job, QuerySource, add_results
 
 if TYPE_CHECKING:
     from rankwise.queries.passes.journal import Journal
@@ -69,7 +69,7 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkedQueries(QueryLayout):
+class ChunkedQueries(QuerySource):
     """Judged queries that are read chunk by chunk.
 
     Attributes
@@ -186,10 +186,6 @@ class ChunkedQueries(QueryLayout):
     def lazy(self) -> Queries:
         """The queries with features that are read when rows of them are asked for; see :meth:`rankwise.Parts.lazy`."""
         return self.source.lazy()  # type: ignore[no-any-return]
-
-    def as_source(self, verbose: bool = False) -> Self:
-        """The queries themselves."""
-        return self
 
     def require_labels(self) -> None:
         """Raise an error if the documents are not judged."""
