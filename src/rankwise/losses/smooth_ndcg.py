@@ -19,10 +19,11 @@ from rankwise._kernels.machine.jit import kernel, typed_function
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._parameters import NumberRange, PositiveInt
 from rankwise.losses._base import Form, Rows, SmoothedMeasure, Vector
+from rankwise.losses._gains import LossOfGains
 from rankwise.measures import NDCG, RR, P
 from rankwise.measures._base import TIES, Measure
 from rankwise.measures.compute import KERNEL, measure_chunk
-from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, discounts, gains, ideal_gain, relevance, settle_gains
+from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, gains, ideal_gain, relevance
 
 # Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
@@ -189,7 +190,7 @@ class SmoothMeasure(SmoothedMeasure):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SmoothNDCG(SmoothMeasure):
+class SmoothNDCG(LossOfGains, SmoothMeasure):
     r"""1 - A, A = sum over j <= k of D(j)/Z_k sum_i G_i h_ij, where h_ij is a soft "document i is at position j".
 
     h_ij = exp(-(s_i - f_j)^2 / sigma) / sum_l exp(-(s_l - f_j)^2 / sigma), f_j the j-th largest score.
@@ -237,10 +238,6 @@ class SmoothNDCG(SmoothMeasure):
     nonnegative = False
     kernel = smooth_ndcg_formula
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle_gains(self)
-
     @classmethod
     def smoothing(cls, measure: Measure, form: Form = "sigmoid") -> "SmoothNDCG | None":
         """For NDCG, and for DCG, whose queries then count by their ideal DCG."""
@@ -257,10 +254,6 @@ class SmoothNDCG(SmoothMeasure):
         """(gains, discounts), as of NDCG itself."""
         return self.row_values(labels), self.table(longest)
 
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """Labels, and gains divided by the ideal DCG, which does not depend on scores."""
         gain, sizes = self.row_values(labels), np.diff(start)
@@ -272,10 +265,6 @@ class SmoothNDCG(SmoothMeasure):
         best, value = np.ones(len(labels)), np.zeros(len(labels))
         best[order[: start[-1]]] = np.repeat(ideal, sizes)
         return labels, np.divide(gain, best, out=value, where=best > 0.0)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""

@@ -17,9 +17,9 @@ from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import largest
 from rankwise._parameters import PositiveFloat, PositiveInt
 from rankwise.losses._base import SmoothedMeasure, Vector
+from rankwise.losses._gains import LossOfGains
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import discounts, gains, settle_gains
 
 _LN2 = math.log(2.0)
 
@@ -161,7 +161,7 @@ def soft_rank_formula(score, label, value, grad, table, params):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SoftRankNDCG(SmoothedMeasure):
+class SoftRankNDCG(LossOfGains, SmoothedMeasure):
     r"""1 - A with A = (1/Z) sum_i G_i D(rank_i): the discount is taken at the expected rank.
 
     rank_i = 1 + sum_{j != i} P_ij, where P_ij is the probability that j comes out above i.
@@ -223,10 +223,6 @@ class SoftRankNDCG(SmoothedMeasure):
     name = "SoftRankNDCG"
     kernel = soft_rank_ndcg_formula
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle_gains(self)
-
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         """True for "log2"; linear interpolation between positions has kinks."""
@@ -241,14 +237,6 @@ class SoftRankNDCG(SmoothedMeasure):
     def smooths(self) -> Measure | None:
         """NDCG with this gain and discount."""
         return NDCG(gain=self.gain, discount=self.discount)
-
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
@@ -281,7 +269,7 @@ class SoftRankNDCG(SmoothedMeasure):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SoftRank(SmoothedMeasure):
+class SoftRank(LossOfGains, SmoothedMeasure):
     r"""1 - A with A = (1/Z_k) sum_i G_i sum_p D_k(p) P(rank_i = p): the expected discount of a random rank.
 
     rank_i is 1 plus the number of others above i, each of them above independently of the rest with probability
@@ -345,10 +333,6 @@ class SoftRank(SmoothedMeasure):
     smooth = True
     kernel = soft_rank_formula
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle_gains(self)
-
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
         """True for a convex discount, "log2" with k None or 1; with others A can exceed 1."""
@@ -358,14 +342,6 @@ class SoftRank(SmoothedMeasure):
     def smooths(self) -> Measure | None:
         """NDCG@k with this gain and discount."""
         return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
-
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""

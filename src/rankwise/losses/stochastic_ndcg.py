@@ -17,9 +17,9 @@ from rankwise._kernels.exp import exp, log1pexp, sigmoid
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveInt
-from rankwise.losses._base import Loss, Rows, Vector
+from rankwise.losses._base import Rows, Vector
+from rankwise.losses._gains import LossOfGains
 from rankwise.losses.smooth_ndcg import SmoothNDCG
-from rankwise.measures.ndcg import settle_gains
 
 # Whole numbers that are exact as the float64 that the kernels take.
 Word = Annotated[int, NumberRange(0, 2**53)]
@@ -145,7 +145,7 @@ def stochastic_ndcg_curved(score, label, value, grad, diagonal, table, params):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class StochasticNDCG(Loss):
+class StochasticNDCG(LossOfGains):
     r"""phi = mean over draws of sum over pairs of w_ij log(1 + exp(s_j - s_i)), label_i > label_j.
 
     A draw adds noise to the scores, f = s + beta e with e from the standard Gumbel distribution, and ranks by f. A pair
@@ -211,10 +211,6 @@ class StochasticNDCG(Loss):
     kernel = stochastic_ndcg_formula
     curved_kernel = stochastic_ndcg_curved
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle_gains(self)
-
     @property
     def order_free(self) -> bool:
         return False
@@ -230,10 +226,6 @@ class StochasticNDCG(Loss):
             place[rows[: start[-1]]] = np.arange(start[-1], dtype=np.float64)
         scale = SmoothNDCG(k=self.k, gain=self.gain, discount=self.discount)
         return place, scale.prepare(labels, start, rows)[1]
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions, beyond the cut-off, too."""
-        return SmoothNDCG(discount=self.discount).table(longest)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernels read them."""

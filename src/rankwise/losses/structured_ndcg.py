@@ -13,10 +13,9 @@ import numpy as np
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._parameters import PositiveInt
-from rankwise.losses._base import Loss, Vector
+from rankwise.losses._gains import LossOfGains
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import discounts, gains, settle_gains
 
 
 @kernel
@@ -181,7 +180,7 @@ def ndcg_hinge_formula(score, label, value, grad, table, params):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NDCGHinge(Loss):
+class NDCGHinge(LossOfGains):
     r"""phi = max over rankings pi of [1 - NDCG@k(pi) + sum_i s_i (a(pi_i) - a(pi*_i))], a(p) = [k + 1 - p]_+.
 
     pi_i is the position of document i, pi* a perfect ranking; k = m for the whole list.
@@ -236,18 +235,6 @@ class NDCGHinge(Loss):
     name = "NDCGHinge"
     convex = True
     kernel = ndcg_hinge_formula
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle_gains(self)
-
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
