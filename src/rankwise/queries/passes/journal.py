@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from rankwise._files import take_lock
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.queries.passes.work import Work
 
@@ -57,7 +58,9 @@ class Journal:
         self._lock = threading.Lock()
         self._file: BinaryIO = open(path, "a+b")  # noqa: SIM115 - closed by close()
         try:
-            _lock_file(self._file, path)
+            # the system gives the lock back when the process ends, however that happens
+            if take_lock(self._file.fileno()) is None:
+                raise RankwiseError(f"{path.parent} is in use by another fit")
             self._read(path, dict(about))
         except BaseException:
             self._file.close()
@@ -177,15 +180,3 @@ def _add(found: Any, value: Any) -> None:
         found.update(f"{value.__module__}.{value.__qualname__}".encode())
     else:
         found.update(repr(value).encode())
-
-
-def _lock_file(file: BinaryIO, path: Path) -> None:
-    """Hold the file for this process; the system lets it go when the process ends, however that happens."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise RankwiseError(f"{path.parent} is in use by another fit") from error
