@@ -69,12 +69,6 @@ def refuse_unless_one_of(value: Any, name: str, choices: Sequence[str]) -> None:
         raise RankwiseError(f"{name} must be {', '.join(others)} or {last}, got {value!r:.60}")
 
 
-def refuse_unless_level(rel: Any) -> None:
-    """Check the smallest label that counts as relevant: a finite number, or None for any label above 0."""
-    if rel is not None and not (is_number(rel) and abs(rel) < np.inf):
-        raise RankwiseError(f"rel must be the smallest relevant label or None, got {rel!r:.60}")
-
-
 def as_floats(values: Any, what: str) -> NDArray[np.float64]:
     """An array of float64 of any shape, or an error whose message begins with ``what``, the expected form."""
     try:

@@ -55,8 +55,8 @@ class Account:
         Whether each pass writes a line to ``logging``.
     journal : Journal or None
         The checkpoint, if there is one.
-    facts : dict
-        What was computed of the queries once.
+    survey : Survey or None
+        What one pass tells of every query, once it was made.
     """
 
     passes: int = 0
@@ -64,7 +64,7 @@ class Account:
     replayed: int = 0
     verbose: bool = False
     journal: "Journal | None" = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    survey: "Survey | None" = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -126,10 +126,9 @@ class ChunkedQueries(QuerySource):
 
     def __getitem__(self, mask: NDArray[np.bool_]) -> "ChunkedQueries":
         """The queries of a mask."""
-        facts = {}
-        if "survey" in self.account.facts:
-            facts["survey"] = self.survey.of_some(mask)
-        found = ChunkedQueries.of(self.source[mask], self.executor, verbose=self.account.verbose, facts=facts)
+        known = self.account.survey
+        survey = None if known is None else known.of_some(mask)
+        found = ChunkedQueries.of(self.source[mask], self.executor, verbose=self.account.verbose, survey=survey)
         return found if not self.reweighted else found.with_weight(self.query_weight[mask])
 
     def names(self) -> list[Any]:
@@ -174,10 +173,9 @@ class ChunkedQueries(QuerySource):
     @property
     def survey(self) -> "Survey":
         """What one pass tells of every query; it is made at the first use."""
-        known: Survey | None = self.account.facts.get("survey")
-        if known is None:
-            known = self.account.facts["survey"] = Survey.of(self)
-        return known
+        if self.account.survey is None:
+            self.account.survey = Survey.of(self)
+        return self.account.survey
 
     def blocks(self) -> Iterator[Queries]:
         """The queries of every chunk, in order."""
