@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._figures import COLORS, FAINT, house_style, new_figure
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import NonNegativeFloat, PositiveFloat, PositiveInt, validated
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, all_met
@@ -504,8 +505,9 @@ def larger_root(value: float, norm: float, c: float) -> float:
 
 
 @one_blas_thread()
+@validated
 def best_comparator(
-    oracle: Oracle, dimensions: int, c: float, *, tol: float = 1e-3, max_calls: int = 2000
+    oracle: Oracle, dimensions: int, c: NonNegativeFloat, *, tol: PositiveFloat = 1e-3, max_calls: PositiveInt = 2000
 ) -> Comparator:
     """The u that minimizes the larger root x of x - F(u) = norm(u) sqrt(c x), u = 0 among them.
 
@@ -563,11 +565,6 @@ def best_comparator(
     >>> round(found.bound, 3)
     0.125
     """
-    if not (0 <= c < np.inf and tol > 0 and max_calls >= 1):
-        raise RankwiseError(
-            "c must be finite and at least 0, tol above 0 and max_calls at least 1, "
-            f"got c={c!r}, tol={tol!r}, max_calls={max_calls!r}"
-        )
     u, norm, calls = np.zeros(dimensions), 0.0, 1
     value, slope = oracle(u)
     value = float(value)
