@@ -91,7 +91,7 @@ def first_uses() -> list[dict[str, Any]]:
     from rankwise._kernels.machine import pack
     from rankwise.rankers._base import registered
 
-    if not isinstance(pack.installed(), pack.Pack):
+    if not isinstance(pack.open_installed(), pack.Pack):
         builder.main([])
     works = {
         "evaluate": (EVALUATE, 3),

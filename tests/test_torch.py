@@ -165,7 +165,7 @@ def test_labels_are_prepared_once_for_a_batch_that_comes_again(monkeypatch):
         ({"scores": [0.0, 1.0, 2.0]}, "scores must be a floating-point tensor"),
         ({"scores": torch.zeros(3, 1)}, r"one number per document: found Tensor of torch.float32 and shape \(3, 1\)"),
         ({"scores": torch.zeros(3, dtype=torch.int64)}, "scores must be a floating-point tensor"),
-        ({"scores": torch.tensor([0.0, math.nan, 1.0])}, "scores is nan at row 1: a loss needs finite scores"),
+        ({"scores": torch.tensor([0.0, math.nan, 1.0])}, "scores must be finite, got nan at row 1"),
         ({"labels": [0.0, 1.0]}, "one number per row"),
         ({"labels": [0.0, -1.0, 1.0]}, "labels must be 0 or more"),
         ({"offsets": [0, 2]}, "ends with the number of documents, 3: found 0 to 2"),

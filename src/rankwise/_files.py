@@ -1,6 +1,6 @@
-"""Files and paths: what cannot be a path is an error, formats are told by their first bytes, writing is atomic.
+"""Files and paths: what cannot be a path is an error, formats are recognized by their first bytes, writing is atomic.
 
-:func:`path_of` checks a path before the system sees it. :func:`signature` tells what a file is by its first bytes:
+:func:`path_of` checks a path before the system sees it. :func:`signature` recognizes a file by its first bytes:
 text begins with letters, digits and marks, and other formats begin with bytes of their own (:data:`SIGNATURES`). Two of
 them are read here (Parquet and Arrow), one is rankwise's own (safetensors), and for the others there is an advice.
 

@@ -15,7 +15,7 @@ Python's.
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, wraps
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
@@ -92,12 +92,12 @@ def _is_seed(value: Any) -> bool:
 Seed = Annotated[Any, Check("None, a non-negative int or a numpy.random.Generator", _is_seed)]
 
 
-def check_parameters(instance: Any, owner: str | None = None) -> None:
-    """Raise an error for the first parameter of a dataclass that its annotation does not accept."""
+def check_parameters(instance: Any, owner: str | None = None, error: type[RankwiseError] = RankwiseError) -> None:
+    """Raise an error for the first parameter of an object that its annotation does not accept."""
     kind: Any = type(instance)
     owner = owner or kind.__name__
     for name, options in _constraints_of_class(kind).items():
-        check_value(getattr(instance, name), name, owner, options)
+        check_value(getattr(instance, name), name, owner, options, error)
 
 
 def validated(function: Callable[P, R]) -> Callable[P, R]:
@@ -115,9 +115,11 @@ def validated(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def check_value(value: Any, name: str, owner: str, options: Sequence[Check]) -> None:
+def check_value(
+    value: Any, name: str, owner: str, options: Sequence[Check], kind: type[RankwiseError] = RankwiseError
+) -> None:
     """Raise an error unless one of the options accepts the value."""
-    kind, reason = RankwiseError, ""
+    reason = ""
     for option in options:
         try:
             if option.accepts(value):
@@ -139,10 +141,12 @@ def describe(value: Any, name: str, owner: str, expected: str, reason: str = "")
 
 @cache
 def _constraints_of_class(owner: type) -> dict[str, tuple[Check, ...]]:
-    """The constraints of the fields of a dataclass by name; those that accept everything are left out."""
+    """The constraints of a class by name: of its fields or, if it is no dataclass, of its constructor."""
+    if not is_dataclass(owner):
+        return _constraints_of_function(vars(owner)["__init__"])
     found = {}
     for field in fields(owner):
-        home = next(kind for kind in owner.__mro__ if field.name in inspect.get_annotations(kind))
+        home = next(kind for kind in inspect.getmro(owner) if field.name in inspect.get_annotations(kind))
         found[field.name] = _options(_resolve(field.type, sys.modules[home.__module__].__dict__))
     return {name: options for name, options in found.items() if options}
 
@@ -150,6 +154,7 @@ def _constraints_of_class(owner: type) -> dict[str, tuple[Check, ...]]:
 @cache
 def _constraints_of_function(function: Callable[..., Any]) -> dict[str, tuple[Check, ...]]:
     annotations = inspect.get_annotations(function)
+    annotations.pop("return", None)
     found = {name: _options(_resolve(kind, function.__globals__)) for name, kind in annotations.items()}
     return {name: options for name, options in found.items() if options}
 

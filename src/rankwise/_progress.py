@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from html import escape
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from rankwise._extras import require
@@ -330,9 +329,7 @@ class progress:  # noqa: N801 - used as a verb: with progress("reading", total) 
         if self._display is not None:
             self._display.remark(text)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self._display is not None:
             displays.remove(self._display)
             self._display.stop(finished=kind is None)

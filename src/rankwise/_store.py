@@ -6,7 +6,7 @@ requests its arrays by name, type and shape; nothing in a file is trusted. :func
 as a :class:`Store`, :class:`StoreWriter` writes one.
 
 Layout: 8 bytes with the length of the header, the JSON header padded with spaces, then the arrays without a gap. The
-first array begins at a multiple of 64 bytes, so that it can be mapped into memory and used in place; it may grow to any
+first array begins at a multiple of 64 bytes, so it can be mapped into memory and used in place; it may grow to any
 length while it is written, because its shape is put into the header at the end.
 
 A mapped file must not be truncated or written to in place while it is in use: the system ends a process (SIGBUS) that
@@ -25,7 +25,6 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from math import prod
 from tempfile import SpooledTemporaryFile
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -484,9 +483,7 @@ class StoreWriter:
         """The number of rows of an array so far."""
         return self._arrays[name].length if name in self._arrays else 0
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             with refusing(self.path):  # closing writes what still waits in memory
                 self._opened.__exit__(kind, error, trace)

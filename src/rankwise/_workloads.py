@@ -11,9 +11,10 @@ and of float32, on queries whose rows are grouped or scattered, and on data that
 import io
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,13 +35,12 @@ def workloads() -> dict[str, Callable[[], None]]:
     """
     from rankwise.rankers._base import registered
 
-    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
     found: dict[str, Callable[[], None]] = {
         "evaluate": _evaluate,
         "read_letor": _read_letor,
         "write_letor": _write_letor,
         "read_table": _read_table,
-        **{kind.name: partial(_fit_and_use, kind) for kind in own},
+        **{kind.name: partial(_fit_and_use, kind) for kind in _own(registered)},
         "losses": _losses,
         "permutation losses": _permutation_losses,
         "objective": _objective,
@@ -56,6 +56,11 @@ def workloads() -> dict[str, Callable[[], None]]:
         "kernel maps": _kernel_maps,
     }
     return {name: partial(_quietly, work) for name, work in found.items()}
+
+
+def _own(registered: Callable[[], Mapping[str, Any]]) -> list[Any]:
+    """The registered classes of this package; those of other packages compile their own code."""
+    return [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
 
 
 def _quietly(work: Callable[[], None]) -> None:
@@ -102,8 +107,7 @@ def _evaluate() -> None:
     from rankwise.measures._base import Ties, registered
     from rankwise.measures.conventions import CONVENTIONS
 
-    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
-    measures = [kind() @ 3 if kind.needs_cutoff else kind() for kind in own]
+    measures = [kind() @ 3 if kind.needs_cutoff else kind() for kind in _own(registered)]
     for queries in (_queries(), _queries(scattered=True)):
         scores = np.round(queries.X[:, 0], 1)
         for ties in get_args(Ties):
@@ -225,38 +229,38 @@ def _fit_and_use(folder: Path, kind: Any) -> None:
 # -------------------------------------------------------------------------------------------------------------- losses
 
 
-def _losses() -> None:
-    """Every loss in every declared variant: alone on one query, in batch learning and online."""
+def _loss_kinds() -> list[Any]:
+    """The classes of losses."""
     from rankwise.losses._base import registered
 
-    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
-    for loss in (loss for kind in own for loss in kind.examples()):
+    return _own(registered)
+
+
+def _losses() -> None:
+    """Every loss in every declared variant: alone on one query, in batch learning and online."""
+    for loss in (loss for kind in _loss_kinds() for loss in kind.examples()):
         loss([0.3, 0.1, 0.1, -0.5], [2, 0, 1, 0])
         loss(np.linspace(0.0, 9.0, 400), np.arange(400) % 3)  # long lists take other ways
         if loss.document_weights:
             loss([0.3, 0.1, -0.5], [2, 0, 1], document_weight=[1.0, 2.0, 0.5])
-    for kind in own:
-        for queries in _forms():
-            if not kind.noisy:
-                rw.OnlineRanker(kind.examples()[0], averaging="uniform").fit(queries)
-            sums = [loss for loss in kind.examples() if loss.labels_per_term is not None]
-            for scale in ("none", "standard") if sums else ():
-                model = rw.OnlineRanker(sums[0], feedback_depth=2, scale=scale).fit(queries)
-                shown = model.show(queries[0].X)
-                model.partial_fit(shown.labeled(np.zeros(len(shown.seen))))
-            if kind.convex:
-                rw.LossRanker(kind.examples()[0], alpha=0.1).fit(queries)
+    for kind, queries in product(_loss_kinds(), _forms()):
+        if not kind.noisy:
+            rw.OnlineRanker(kind.examples()[0], averaging="uniform").fit(queries)
+        sums = [loss for loss in kind.examples() if loss.labels_per_term is not None]
+        for scale in ("none", "standard") if sums else ():
+            model = rw.OnlineRanker(sums[0], feedback_depth=2, scale=scale).fit(queries)
+            shown = model.show(queries[0].X)
+            model.partial_fit(shown.labeled(np.zeros(len(shown.seen))))
+        if kind.convex:
+            rw.LossRanker(kind.examples()[0], alpha=0.1).fit(queries)
 
 
 def _objective() -> None:
     """Derivatives of every loss for a booster, with and without document weights."""
-    from rankwise.losses._base import registered
-
-    own = [kind for kind in registered().values() if kind.__module__.startswith("rankwise.")]
     weight = np.linspace(0.5, 2.0, _queries().n_documents)
-    for loss in (loss for kind in own for loss in kind.examples()):
-        for queries in (*_forms(), _queries().with_document_weight(weight)):
-            scores = np.linspace(-1.0, 1.0, queries.n_documents)
+    for queries in (*_forms(), _queries().with_document_weight(weight)):
+        scores = np.linspace(-1.0, 1.0, queries.n_documents)
+        for loss in (loss for kind in _loss_kinds() for loss in kind.examples()):
             rw.boosting.objective(loss, queries)(queries.y, scores)
     rw.boosting.eval_metric("nDCG@3", _queries())(_queries().y, scores)
 
@@ -372,10 +376,8 @@ def _streams() -> None:
     from rankwise.evaluation.simulation import simulate
 
     simulate(rw.synthetic.separable_stream(20, documents=5, features=3))
-    for stream in (
-        rw.synthetic.noisy_stream(20, documents=5, features=3),
-        rw.synthetic.drifting_stream(20, documents=5, features=3),
-    ):
+    for make in (rw.synthetic.noisy_stream, rw.synthetic.drifting_stream):
+        stream = make(20, documents=5, features=3)
         for learner in (rw.SLAMPerceptron(), rw.ListNet()):
             for queries in stream.blocks():
                 learner.partial_fit(queries)
@@ -383,12 +385,8 @@ def _streams() -> None:
 
 def _kernel_maps() -> None:
     """Maps of kernels on their own, and a stream with a comparator in the space of the kernel."""
-    for queries in _forms():
-        for map_ in (
-            rw.features.FourierFeatures(n_features=8),
-            rw.features.KernelPCAMap(),
-            rw.features.KernelPCAMap("poly"),
-        ):
-            map_.fit_transform(queries.X)
+    maps = rw.features.FourierFeatures(n_features=8), rw.features.KernelPCAMap(), rw.features.KernelPCAMap("poly")
+    for map_, queries in product(maps, _forms()):
+        map_.fit_transform(queries.X)
     for model in (rw.KernelPerceptron(map=16), rw.KernelPerceptron(budget=8)):
         model.partial_fit(rw.synthetic.kernel_stream(20, documents=4)).certificate()

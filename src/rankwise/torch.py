@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankwise._extras import require
 from rankwise._tables import ShownAsFacts, facts_html, facts_of
 from rankwise.errors import DataError, RankwiseError, warn
-from rankwise.losses._base import Loss
+from rankwise.losses._base import Loss, refuse_unless_finite
 from rankwise.losses.compute import PreparedLists, loss_lists
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
@@ -136,7 +136,7 @@ class RankingLoss(ShownAsFacts):
         lists = self._lists(labels, offsets, len(scores))
         values = _function().apply(_on_cpu(scores, "scores").double(), lists, self.n_jobs)
         if self.reduction != "none" or weight is not None:
-            values = _reduced(values, _weights(weight, len(values)), self.reduction)
+            values = _reduce(values, _weights(weight, len(values)), self.reduction)
         return values.to(scores)
 
     def _lists(self, labels: Any, offsets: Any, n_documents: int) -> PreparedLists:
@@ -164,7 +164,7 @@ def _function() -> Any:
         @staticmethod
         def forward(ctx: Any, scores: "Tensor", lists: PreparedLists, n_jobs: int | None) -> "Tensor":
             own = np.ascontiguousarray(scores.detach().numpy())
-            _refuse_unless_finite(own)
+            refuse_unless_finite(own)
             values, gradient = loss_lists(lists, own, n_jobs=n_jobs)
             ctx.save_for_backward(torch.from_numpy(gradient))
             ctx.sizes = torch.from_numpy(np.diff(lists.start))
@@ -179,7 +179,7 @@ def _function() -> Any:
     return LossOfQueries
 
 
-def _reduced(values: "Tensor", weight: "Tensor", reduction: Reduction) -> "Tensor":
+def _reduce(values: "Tensor", weight: "Tensor", reduction: Reduction) -> "Tensor":
     weighted = values * weight
     if reduction == "none":
         return weighted
@@ -264,7 +264,7 @@ class RankingMetric(ShownAsFacts):
         counts = ~torch.isnan(values)
         if not counts.any():
             return torch.tensor(math.nan, dtype=torch.float64)
-        return _reduced(values[counts], _weights(weight, len(values))[counts], self.reduction)
+        return _reduce(values[counts], _weights(weight, len(values))[counts], self.reduction)
 
     def __repr__(self) -> str:
         return f"metric({str(self.measure)!r}, reduction={self.reduction!r})"
@@ -420,13 +420,6 @@ def _weights(weight: Any, n_queries: int) -> Any:
     if found.any() or found.shape != (n_queries,):  # in a batch, unlike in a whole set, all weights may be 0
         found = checks.as_weights(found, n_queries)
     return torch.from_numpy(found.copy())
-
-
-def _refuse_unless_finite(scores: Vector) -> None:
-    finite = np.isfinite(scores)
-    if not finite.all():
-        place = int(np.argmin(finite))
-        raise DataError(f"scores is {scores[place]} at row {place:,}: a loss needs finite scores")
 
 
 def _form(value: Any) -> str:

@@ -11,7 +11,7 @@ def shared(folder, mine, other):
     """Load a kernel, or compile it while the other call comes to the same kernel; a file has a line a compilation."""
     place = Path(folder)
     if (place / "kernel").exists():
-        compile_log.loaded("shared", "()", "cache")
+        compile_log.record_load("shared", "()", "cache")
         return
     (place / mine).touch()
     compile_log.compilation_begins("shared", "()", "")
@@ -36,7 +36,7 @@ def prints(folder):
     """Print, which must not be taken for a message."""
     os.write(1, b'["done", []]\n')
     print("text")
-    compile_log.loaded("printed", "()", "pack")
+    compile_log.record_load("printed", "()", "pack")
 
 
 def fails(folder):

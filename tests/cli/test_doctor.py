@@ -25,9 +25,9 @@ def packs(tmp_path, monkeypatch):
     """The folder in which this process looks for packs, empty."""
     monkeypatch.setattr(pack, "FOLDER", tmp_path)
     monkeypatch.delenv("RANKWISE_PACK", raising=False)
-    pack.installed.cache_clear()
+    pack.open_installed.cache_clear()
     yield tmp_path
-    pack.installed.cache_clear()
+    pack.open_installed.cache_clear()
 
 
 def test_versions_are_those_of_this_process(doctor):
@@ -60,13 +60,13 @@ def test_a_folder_that_is_not_used_gets_a_reason(doctor, run, tmp_path, monkeypa
 def test_why_there_is_no_pack(doctor, run, packs, monkeypatch):
     assert doctor()["pack"]["reason"] == f"this installation has no pack for {pack.pack_name().removesuffix('.pack')}"
     (packs / pack.pack_name()).write_bytes(b"something else")
-    pack.installed.cache_clear()
+    pack.open_installed.cache_clear()
     found = doctor()["pack"]
     assert (found["found"], found["used"]) == (True, False)
     assert found["reason"].endswith("is not used: it is not a pack of this version")
     assert "pack         not used: the pack " in run("doctor")[1]
     monkeypatch.setenv("RANKWISE_PACK", "0")
-    pack.installed.cache_clear()
+    pack.open_installed.cache_clear()
     assert doctor()["pack"]["reason"] == "RANKWISE_PACK=0 turns packs off"
 
 

@@ -225,7 +225,7 @@ def test_on_a_terminal_a_live_line_counts_rounds_and_mistakes(text, tmp_path):
         (["lists.txt", "--online", "--ranker", "listnet", "--margin", "1"], "ListNet has no parameter 'margin'"),
         (["lists.txt", "--online", "--measure", "nDGC"], "no measure is called 'nDGC'"),
         (["lists.txt", "--online", "--measure", "RR"], "SLAM bounds nDCG, nDCG@k and AP"),
-        (["lists.txt", "--online", "--eta", "0"], "eta, the size of a step, must be a number above 0"),
+        (["lists.txt", "--online", "--eta", "0"], "must be a float in (0, inf)"),
         (["-", "--online", "--epochs", "2"], "--epochs 2 requires a file"),
         (["lists.txt", "--online", "--out", "no/folder/x"], "no/folder/x cannot be written: the folder"),
         (["lists.txt", "--online", "--out", "."], "cannot be written: it is a folder"),
@@ -337,7 +337,7 @@ def test_simulate_prints_a_chart_and_a_table_in_eighty_columns(run):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--margin", "0.9"], "--margin must be above 0 and below 2 radius / (grades - 1), so that the grades fit"),
+        (["--margin", "0.9"], "--margin must be above 0 and below 2 radius / (grades - 1), or the grades do not fit"),
         (["--png", "no/folder/s.png"], "no/folder/s.png cannot be written"),
     ],
 )

@@ -71,7 +71,7 @@ def test_ordinary_handlers_do_not_catch_what_would_compile():
         work()
     assert compile_log.being_compiled() == []
     with without_compiler():
-        compile_log.loaded("some.kernel", "()", "cache")
+        compile_log.record_load("some.kernel", "()", "cache")
 
 
 @pytest.mark.parametrize(("jobs", "calls", "count"), [(3, 9, 3), (3, 2, 2), (None, 1, 1), (None, 99, None)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 import rankwise as rw
-from rankwise._diagnose.row_order import OrderTotals, feature_order, correlate_tied_labels
+from rankwise._diagnose.row_order import OrderTotals, correlate_tied_labels, feature_order
 from rankwise.errors import DataWarning
 from rankwise.losses import SLAM, NDCGHinge
 

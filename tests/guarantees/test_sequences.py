@@ -1,4 +1,4 @@
-"""Confidence sequences hold at all times at once, in bounded memory, however the stream is cut."""
+"""Confidence sequences hold simultaneously at all times, in bounded memory, however the stream is cut."""
 
 import math
 import pickle
@@ -179,7 +179,7 @@ def test_an_interval_says_what_it_rests_on():
     assert interval.high == 1.0
     assert interval.low > 0.3
     assert "at all times" in interval.name
-    assert interval.preconditions[-1].sentence == "it holds at all times at once with probability 0.9"
+    assert interval.preconditions[-1].sentence == "it holds simultaneously at all times with probability 0.9"
     assert [bound.side for bound in interval.bounds()] == ["at least"]
 
 

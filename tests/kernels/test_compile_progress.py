@@ -47,8 +47,8 @@ def while_compiling(code):
 
 
 def test_a_terminal_shows_what_is_compiled_and_how_far_it_is():
-    total = compile_progress.needed_by("first calls", ["evaluate"]).total()
-    kernel = next(iter(compile_progress.needed_by("first calls", ["evaluate"])))
+    total = compile_progress.count_needed("first calls", ["evaluate"]).total()
+    kernel = next(iter(compile_progress.count_needed("first calls", ["evaluate"])))
     sent = on_a_terminal(while_compiling(f"compile_one({kernel!r}); compile_one('another.package.formula')"))
     name = kernel.rpartition(".")[2].lstrip("_")
     assert f"rankwise: compiling kernels, 0 of about {total}: {name} (once on this machine)" in sent
@@ -114,7 +114,7 @@ def test_logging_has_one_line_per_process():
             compile_one("other.formula")
         """)
     )
-    total = compile_progress.needed_by("first calls", ["evaluate"]).total()
+    total = compile_progress.count_needed("first calls", ["evaluate"]).total()
     assert done.stderr == (
         f"rankwise INFO compiling kernels (0 of about {total}), once on this machine; "
         "the command 'rankwise warm' does it beforehand\n"

@@ -114,5 +114,5 @@ def test_shuffled_files_give_the_same_online_ranker(loss):
 )
 def test_wrong_parameters_are_refused(kind, wrong):
     (name,) = wrong
-    with pytest.raises(RankwiseError, match=f"{name} must be"):
+    with pytest.raises(RankwiseError, match=f"The '{name}' parameter of {kind.__name__} must be"):
         kind(**wrong)

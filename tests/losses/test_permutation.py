@@ -268,5 +268,5 @@ def test_what_these_losses_cannot_take_is_refused_in_a_sentence():
     with pytest.raises(RankwiseError, match="by='oracles'"):
         TypeTwo(AP(), by="patterns")(np.arange(60.0), np.arange(60) % 2)
     for wrong in ({"form": "sine"}, {"map": "all"}, {"by": "luck"}):
-        with pytest.raises(RankwiseError, match="must be one of"):
+        with pytest.raises(RankwiseError, match=f"The '{next(iter(wrong))}' parameter of TypeTwo must be"):
             TypeTwo(AP(), **wrong)

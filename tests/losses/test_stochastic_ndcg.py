@@ -61,13 +61,13 @@ def test_lists_prepared_once_serve_every_iteration():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"k": 0}, "cut-off must be at least 1, got 0"),
-        ({"beta": -1.0}, "beta must be a finite number of at least 0, got -1.0"),
-        ({"beta": np.nan}, "beta must be a finite number"),
-        ({"draws": 0}, "draws must be at least 1, got 0"),
-        ({"draws": 2.5}, "draws must be at least 1"),
-        ({"random_state": -1}, "random_state must be an integer from 0"),
-        ({"iteration": 2**53}, "iteration must be an integer from 0"),
+        ({"k": 0}, "'k'.* must be an int .*Got 0"),
+        ({"beta": -1.0}, "'beta'.* must be a float .*Got -1.0"),
+        ({"beta": np.nan}, "'beta'.* must be a float"),
+        ({"draws": 0}, "'draws'.* must be an int .*Got 0"),
+        ({"draws": 2.5}, "'draws'.* must be an int"),
+        ({"random_state": -1}, "'random_state'.* must be an int"),
+        ({"iteration": 2**53}, "'iteration'.* must be an int"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given, message):

@@ -188,5 +188,5 @@ def test_scores_too_large_for_a_sum_end_in_a_value():
 
 @pytest.mark.parametrize("k", [0, -3])
 def test_a_cutoff_below_1_is_refused(k):
-    with pytest.raises(RankwiseError, match="cut-off"):
+    with pytest.raises(RankwiseError, match="'k' parameter of NDCGHinge must be"):
         NDCGHinge(k=k)

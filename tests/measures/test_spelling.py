@@ -41,7 +41,7 @@ def test_texts_objects_and_prints_agree(spelling, measure, printed, title):
 @pytest.mark.parametrize(
     ("spelling", "sentence"),
     [
-        ("nDCG@0", "integer of at least 1"),
+        ("nDCG@0", r"parameter of nDCG must be an int in \[1, inf\)"),
         ("nDCG@ten", "spelled"),
         ("nDGC@10", "no measure is called 'nDGC'.*known: AP, Bpref, DCG"),
         ("nDCG(10)", "spelled"),
@@ -54,8 +54,8 @@ def test_texts_objects_and_prints_agree(spelling, measure, printed, title):
         (10, "a measure must be a string"),
         ("Pairs@3", "takes no cut-off"),
         ("ERR(max_grade=-1)", "max_grade"),
-        ("RBP(p=1.5)", "persistence"),
-        ("AP(rel=0)", "above 0"),
+        ("RBP(p=1.5)", r"float in \(0, 1\)"),
+        ("AP(rel=0)", r"float in \(0, inf\)"),
         ("nDCG(gains={0:5,1:1})", "grow with the label"),
         ("nDCG(discount=(0.5,1))", "never grow"),
     ],

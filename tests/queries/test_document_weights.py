@@ -12,7 +12,7 @@ from rankwise.errors import DataError
 from rankwise.io import to_frame
 from rankwise.io.tables.frames import iter_table, write_table
 from rankwise.io.tables.rows import Roles
-from rankwise.queries.fingerprints import TrainingRecord, recorded_weights
+from rankwise.queries.fingerprints import TrainingRecord, weights_to_record
 from rankwise.queries.source import differing_weights
 from rankwise.queries.stored import QueriesWriter
 
@@ -156,6 +156,6 @@ def test_the_record_of_a_fit_tells_document_weights_apart(queries):
     ]
     assert len(set(records)) == 4
     assert TrainingRecord.of(plain.with_document_weight(np.ones(6))) == records[0]
-    assert records[0].compared(records[1]) == "with other weights"
-    assert records[1].compared(TrainingRecord.of(queries[[2, 0, 1]])) == "in another order"
-    assert recorded_weights(plain) is None
+    assert records[0].compare(records[1]) == "with other weights"
+    assert records[1].compare(TrainingRecord.of(queries[[2, 0, 1]])) == "in another order"
+    assert weights_to_record(plain) is None

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankwise.queries import fingerprints as module
-from rankwise.queries.fingerprints import Fingerprints, Seen, TrainingRecord, fingerprints, packed
+from rankwise.queries.fingerprints import Fingerprints, Seen, TrainingRecord, fingerprints, pack_marks
 from rankwise.queries.queries import Queries
 
 
@@ -16,7 +16,7 @@ def hashes(queries, **options):
 
 def marks(numbers):
     """Fingerprints with these hashes and no sketches."""
-    return packed(np.array(numbers, np.uint64), np.zeros((len(numbers), 4), np.uint32))
+    return pack_marks(np.array(numbers, np.uint64), np.zeros((len(numbers), 4), np.uint32))
 
 
 def lists(count=30, features=5, seed=0, dtype=np.float64, least=2, largest=9):
@@ -165,10 +165,10 @@ def test_streams_remember_the_same_however_they_are_cut(cuts, seed):
     weight = np.random.default_rng(seed).random(40)
     remembered, record, first = Fingerprints(), TrainingRecord(), 0
     for cut in [*sorted(cuts), 40]:
-        remembered, record = remembered.added(some[first:cut]), record.added(some[first:cut], weight[first:cut])
+        remembered, record = remembered.add(some[first:cut]), record.add(some[first:cut], weight[first:cut])
         first = cut
     np.testing.assert_array_equal(remembered.marks, some)
-    assert record == TrainingRecord().added(some, weight)
+    assert record == TrainingRecord().add(some, weight)
 
 
 @given(seed=st.integers(0, 20))
@@ -176,28 +176,26 @@ def test_a_record_knows_content_weights_and_order(seed):
     random = np.random.default_rng(seed)
     queries, order = lists(seed=seed), random.permutation(30)
     record = TrainingRecord.of(queries)
-    assert record.compared(TrainingRecord.of(queries)) == "same"
-    assert record.compared(TrainingRecord.of(queries.with_weight(np.ones(30)))) == "same"
-    assert record.compared(TrainingRecord.of(queries[order])) == "in another order"
+    assert record.compare(TrainingRecord.of(queries)) == "same"
+    assert record.compare(TrainingRecord.of(queries.with_weight(np.ones(30)))) == "same"
+    assert record.compare(TrainingRecord.of(queries[order])) == "in another order"
     heavier = np.ones(30)
     heavier[random.integers(30)] = 2.0
-    assert record.compared(TrainingRecord.of(queries.with_weight(heavier))) == "with other weights"
-    assert record.compared(TrainingRecord.of(queries[1:])) == "other"
-    assert record.compared(TrainingRecord.of(queries.with_labels(queries.y + 1))) == "other"
+    assert record.compare(TrainingRecord.of(queries.with_weight(heavier))) == "with other weights"
+    assert record.compare(TrainingRecord.of(queries[1:])) == "other"
+    assert record.compare(TrainingRecord.of(queries.with_labels(queries.y + 1))) == "other"
     weighted = TrainingRecord.of(queries.with_weight(np.arange(1.0, 31.0)))
-    assert (
-        weighted.compared(TrainingRecord.of(queries[order].with_weight(np.arange(1.0, 31.0)))) == "with other weights"
-    )
+    assert weighted.compare(TrainingRecord.of(queries[order].with_weight(np.arange(1.0, 31.0)))) == "with other weights"
 
 
 def test_a_record_knows_lists_whose_documents_are_all_alike():
     one, two = (Queries.from_arrays([[1.0], [1.0]], y, group=[2]) for y in ([1, 0], [1, 1]))
-    assert TrainingRecord.of(one).compared(TrainingRecord.of(two)) == "other"
+    assert TrainingRecord.of(one).compare(TrainingRecord.of(two)) == "other"
 
 
 def test_runs_that_part_keep_their_own_words():
-    common = Fingerprints().added(marks([1, 2, 3]))
-    one, two = common.added(marks([11])), common.added(marks([12, 13]))
+    common = Fingerprints().add(marks([1, 2, 3]))
+    one, two = common.add(marks([11])), common.add(marks([12, 13]))
     assert common.marks["hash"].tolist() == [1, 2, 3]
     assert one.marks["hash"].tolist() == [1, 2, 3, 11]
     assert two.marks["hash"].tolist() == [1, 2, 3, 12, 13]
@@ -207,7 +205,7 @@ def test_memory_is_bounded_and_what_was_forgotten_is_known(monkeypatch):
     monkeypatch.setattr(module, "MOST", 5)
     remembered = Fingerprints()
     for word in range(1, 9):
-        remembered = remembered.added(marks([word]))
+        remembered = remembered.add(marks([word]))
     assert remembered.marks["hash"].tolist() == [1, 2, 3, 4, 5]
     assert remembered.forgotten == 3
     both = Seen(remembered) | Seen(Fingerprints.of(marks([6]), 2))
@@ -217,7 +215,7 @@ def test_memory_is_bounded_and_what_was_forgotten_is_known(monkeypatch):
 def test_memory_grows_by_doubling():
     remembered, rooms = Fingerprints(), set()
     for word in range(1, 1001):
-        remembered = remembered.added(marks([word]))
+        remembered = remembered.add(marks([word]))
         rooms.add(len(remembered.buffer))
     assert len(rooms) <= 12
     assert max(rooms) <= 2048

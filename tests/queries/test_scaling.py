@@ -13,7 +13,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from rankwise import MappedRanker, Queries, RidgeCommittee, Scaler, SLAMPerceptron, load, make_lists
+from rankwise import MappedRanker, Queries, RidgeCommittee, Scaler, SLAMPerceptron, load, make_lists, read_letor
 from rankwise._kernels import parallel
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks, chunks, scaling
@@ -87,9 +87,9 @@ def test_blocks_change_nothing_but_the_last_digits(monkeypatch, how, dtype):
 def test_no_block_is_a_copy_of_all_features(monkeypatch):
     monkeypatch.setattr(checks, "BLOCK_VALUES", 1000)
     sizes = []
-    shaped = chunks.shaped
-    for module in (chunks, scaling):
-        monkeypatch.setattr(module, "shaped", lambda block, how: sizes.append(block.size) or shaped(block, how))
+    transform = chunks.transform_values
+    for place in (chunks, scaling):
+        monkeypatch.setattr(place, "transform_values", lambda X, how: sizes.append(X.size) or transform(X, how))
     Scaler().fit_transform(lists(np.ones((500, 10), dtype=np.float32)))
     assert sum(sizes) == 2 * 5000  # moments and result; the extremes need no copy
     assert max(sizes) == 1000
@@ -122,8 +122,8 @@ def test_queries_without_documents_and_with_one_are_scaled():
 
 
 def test_minmax_per_query_is_how_letor_was_normalized(data_folder):
-    raw = Queries.from_letor(data_folder / "ohsumed-raw" / "S1.txt.gz")
-    published = Queries.from_letor(data_folder / "ohsumed" / "S1.txt.gz")
+    raw = read_letor(data_folder / "ohsumed-raw" / "S1.txt.gz")
+    published = read_letor(data_folder / "ohsumed" / "S1.txt.gz")
     scaled = Scaler("minmax", per="query").fit_transform(raw)
     assert scaled.names() == published.names()
     assert np.abs(scaled.X - published.X).max() < 1e-6
@@ -235,7 +235,9 @@ def test_other_features_are_refused(queries, sentence):
 
 @pytest.mark.parametrize(("how", "per"), [("zscore", "set"), ("standard", "list")])
 def test_unknown_ways_are_refused_by_the_known_ones(how, per):
-    with pytest.raises(RankwiseError, match=r"(how|per) must be one of '.*', got '(zscore|list)'"):
+    with pytest.raises(
+        RankwiseError, match=r"The '(how|per)' parameter of Scaler must be '.*'. Got '(zscore|list)' instead"
+    ):
         Scaler(how, per).fit(lists([[1.0]]))
 
 

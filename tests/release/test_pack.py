@@ -40,11 +40,11 @@ def carry(tmp_path, monkeypatch):
     def write(content):
         path = tmp_path / pack_name()
         path.write_bytes(content)
-        packs.installed.cache_clear()
+        packs.open_installed.cache_clear()
         return path
 
     yield write
-    packs.installed.cache_clear()
+    packs.open_installed.cache_clear()
 
 
 def scored(function=dot_products.score_rows.py_func):
@@ -212,7 +212,7 @@ def test_a_pack_is_not_used_under_other_settings(few, carry, monkeypatch, name, 
 def test_a_pack_is_not_used_where_the_user_names_a_processor(few, carry, monkeypatch, name):
     monkeypatch.setattr(numba.config, name, "")
     carry(few)
-    assert packs.installed() == f"the pack {pack_name()} is not used: NUMBA_{name} is set"
+    assert packs.open_installed() == f"the pack {pack_name()} is not used: NUMBA_{name} is set"
 
 
 def test_a_pack_is_not_used_on_a_processor_without_its_features(few, carry, monkeypatch):
@@ -257,7 +257,7 @@ def test_no_variable_names_another_place(few, tmp_path):
     cache = tmp_path / "cache" / "packs"
     cache.mkdir(parents=True)
     (cache / pack_name()).write_bytes(few)
-    code = "from rankwise._kernels.machine import pack; print(pack.installed())"
+    code = "from rankwise._kernels.machine import pack; print(pack.open_installed())"
     for value in ("1", str(elsewhere), str(elsewhere / pack_name())):
         said = run(code, {**install(tmp_path / f"site{len(value)}"), "RANKWISE_PACK": value})
         assert said.startswith("this installation has no pack for ")
@@ -321,7 +321,7 @@ OWN_TYPES = "(array(float64, 2d, C), int64, int64, array(float64, 1d, C), array(
 
 def test_a_pack_that_is_truncated_after_it_was_opened_gives_the_same_numbers(few, carry):
     path = carry(few)
-    assert isinstance(packs.installed(), Pack)
+    assert isinstance(packs.open_installed(), Pack)
     with open(path, "r+b") as file:
         file.truncate(inside_own(few))
     numbers, source, reason = scored()

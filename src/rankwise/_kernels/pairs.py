@@ -118,7 +118,7 @@ def _add_products(first, last, start, rows, X, share, level, n_levels, place, re
         add_rows(X, mine, h, out)
 
 
-def _shared(dtype: np.dtype[Any]) -> tuple[Any, ...]:
+def _shared_types(dtype: np.dtype[Any]) -> tuple[Any, ...]:
     """Types of first, last, start, rows, X and share."""
     return types.int64, types.int64, INTS_IN, INTS_IN, features_in(dtype), FLOATS_IN
 
@@ -126,13 +126,13 @@ def _shared(dtype: np.dtype[Any]) -> tuple[Any, ...]:
 @cache
 def find_windows_on(dtype: np.dtype[Any]) -> Any:
     """:func:`_find_windows` compiled for this type of X."""
-    return compiled(kernel(_find_windows), types.void(*_shared(dtype), FLOATS_IN, INTS, INTS))
+    return compiled(kernel(_find_windows), types.void(*_shared_types(dtype), FLOATS_IN, INTS, INTS))
 
 
 @cache
 def add_products_on(dtype: np.dtype[Any]) -> Any:
     """:func:`_add_products` compiled for this type of X."""
-    return compiled(kernel(_add_products), types.void(*_shared(dtype), *(INTS_IN,) * 4, FLOATS_IN, FLOATS))
+    return compiled(kernel(_add_products), types.void(*_shared_types(dtype), *(INTS_IN,) * 4, FLOATS_IN, FLOATS))
 
 
 # ------------------------------------------------------------------------------------------------------- pair weights

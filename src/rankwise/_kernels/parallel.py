@@ -319,7 +319,7 @@ def _set_threads(library: Any, count: int) -> None:
     """Set the thread count of a library.
 
     From 3.8 on, threadpoolctl ignores all threads but the first one that has set a count and has not left its own scope
-    yet. The lock of :class:`_Limit` orders the threads of this package, so that right is taken away before and given up
+    yet. The lock of :class:`_Limit` orders the threads of this package, so right is taken away before and given up
     after.
     """
     let_go = getattr(library, "clear_controlling_thread", None)

@@ -25,7 +25,7 @@ def even_gaps(count, most, gaps):
     """After which of the distinct values a bin ends, so that bins hold about the same number of rows; returns how many.
 
     ``count`` holds the number of rows of every distinct value, ascending. A bin ends where continuing would take it
-    further from an equal share of the rest, so that frequent values stand alone and leave the other bins to the rest.
+    further from an equal share of the rest, so frequent values stand alone and leave the other bins to the rest.
     """
     left, bins, inside, found = count.sum(), most + 1, 0, 0
     for v in range(len(count) - 1):

@@ -52,7 +52,7 @@ def without_compiler() -> Iterator[None]:
 
     def refuse(kernel: str, begins: bool) -> None:
         if begins:
-            compile_log.abandoned()
+            compile_log.abandon()
             raise WouldCompileError(kernel)
 
     compile_log.listeners.insert(0, refuse)
@@ -322,7 +322,7 @@ def work() -> None:
             if not inner:  # a kernel that another one needs is compiled at once: to break off would lose that one
                 tell("asks", *first)
                 if not json.loads(sys.stdin.readline()):
-                    compile_log.abandoned()
+                    compile_log.abandon()
                     raise _LeftError(*first)
             tell("begins", kernel)
 

@@ -192,7 +192,7 @@ def _show(found: "Comparison", outcome: Outcome, folder: Path, following: list[s
 
 def compile_for(names: Sequence[str]) -> None:
     """Compile what the demonstration needs with these rankers, if it is not compiled yet."""
-    from rankwise._kernels.machine.compile_progress import needed_by
+    from rankwise._kernels.machine.compile_progress import count_needed
     from rankwise._progress import progress
     from rankwise.cli.compiling import Call, WouldCompileError, compile_in_processes, processes, without_compiler
 
@@ -200,10 +200,10 @@ def compile_for(names: Sequence[str]) -> None:
         with progress("looking for compiled kernels"), without_compiler():
             rehearse(names)
     except WouldCompileError:
-        whole = needed_by("first calls", ["demo"])
+        whole = count_needed("first calls", ["demo"])
 
         def call(name: str, function: Callable[..., None], *arguments: Any) -> Call:
-            kernels = needed_by("first calls", [name]) & whole
+            kernels = count_needed("first calls", [name]) & whole
             return Call(name, f"{__name__}:{function.__name__}", arguments, kernels)
 
         # what takes longest comes first: no process compiles alone at the end

@@ -81,7 +81,7 @@ def _pack() -> dict[str, Any]:
     """The pack that would be used, and why it is not."""
     from rankwise._kernels.machine import pack
 
-    path, opened = pack.FOLDER / pack.pack_name(), pack.installed()
+    path, opened = pack.FOLDER / pack.pack_name(), pack.open_installed()
     found = {"file": str(path), "found": path.exists(), "used": not isinstance(opened, str)}
     if isinstance(opened, str):
         return {**found, "kernels": 0, "features": [], "reason": opened}

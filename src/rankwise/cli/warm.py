@@ -57,7 +57,7 @@ def warm(
 
 def _calls(names: Sequence[str] | None) -> "list[Call]":
     """The calls of the named workloads, or of all."""
-    from rankwise._kernels.machine.compile_progress import needed_by
+    from rankwise._kernels.machine.compile_progress import count_needed
     from rankwise._workloads import workloads
     from rankwise.cli.compiling import Call
 
@@ -66,7 +66,7 @@ def _calls(names: Sequence[str] | None) -> "list[Call]":
     if unknown:
         raise RankwiseError(f"warm knows no {unknown[0]!r}: choose among {', '.join(known.values())}")
     chosen = dict.fromkeys(known[name.lower()] for name in names or known)
-    return [Call(name, "rankwise.cli.warm:run_workload", (name,), needed_by("workloads", [name])) for name in chosen]
+    return [Call(name, "rankwise.cli.warm:run_workload", (name,), count_needed("workloads", [name])) for name in chosen]
 
 
 def run_workload(name: str) -> None:

@@ -132,5 +132,5 @@ def show_certificate(certificate: Any) -> None:
     table = certificate.table(vacuous=False)
     if len(table):
         console.print(table.rich())
-    for note in (*filter(None, [certificate.folded()]), *certificate.notes):
+    for note in (*filter(None, [certificate.fold_vacuous()]), *certificate.notes):
         console.print(f"- {in_shell(note)}", markup=False)

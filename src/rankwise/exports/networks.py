@@ -47,7 +47,7 @@ class NetworkSum(MapSum):
     def onnx(self, graph: Graph) -> None:
         """Sub, Div, then Gemm and Relu for every layer, and two products for the score, in float32."""
         network = self.network
-        layers, v, u = network.opened()
+        layers, v, u = network.views()
 
         def constant(name: str, values: Vector) -> str:
             # weights are float32 already; only the standardization of features has to be rounded
@@ -70,7 +70,7 @@ class NetworkSum(MapSum):
     def python(self, value: str) -> tuple[str, list[str]]:
         """(tables, what adds to ``s``) of the module in Python."""
         network = self.network
-        layers, v, u = network.opened()
+        layers, v, u = network.views()
         tables, standardize = python_standardized(network.center, network.scale, value)
         tables += python_table("_LAST", v) + python_table("_LINEAR", u)
         listed = ""
@@ -104,7 +104,7 @@ class NetworkSum(MapSum):
         """
         network = self.network
         widths, widest = network.widths, max(network.widths)
-        layers, v, u = network.opened()
+        layers, v, u = network.views()
         flat = np.concatenate([*(part.ravel() for layer in layers for part in (layer.bias, layer.weight)), v, u])
         tables = c_tables(called, layers=widths, center=network.center, scale=network.scale, theta=flat)
         body = [

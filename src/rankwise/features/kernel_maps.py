@@ -23,6 +23,7 @@ from rankwise.queries import checks
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Kernel = Literal["rbf", "linear", "poly"]
+Degree = Annotated[int, NumberRange(1, 20, closed="both")]
 
 # Documents whose kernel matrix is decomposed: with 10,000 it takes 0.8 GB and a minute.
 _MOST_DOCUMENTS = 10_000
@@ -36,34 +37,9 @@ class _NotFittedError(RankwiseError, NotFittedError):  # type: ignore[misc]
 
 
 def kernel_shape(kernel: Kernel, gamma: float | None, degree: int, coef0: float, n_features: int) -> Vector:
-    """The parameters of a kernel as compiled code reads them.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "linear", "poly"}
-        The kernel.
-    gamma : float or None
-        Its gamma, above 0; None is 1 / n_features.
-    degree : int
-        The degree of "poly", 1 or more.
-    coef0 : float
-        The constant of "poly", 0 or more.
-    n_features : int
-        The number of features.
-
-    Returns
-    -------
-    ndarray of shape (4,)
-        Number of the kernel, gamma, degree and coef0.
-
-    Raises
-    ------
-    RankwiseError
-        If the degree is above 20.
-    """
+    """Number, gamma (None is 1 / n_features), degree and coef0 of a kernel, as compiled code reads them."""
     width = 1.0 / max(n_features, 1) if gamma is None else gamma
-    whole = checks.as_whole(degree, "degree", 1, 20)
-    return np.array([mercer.KERNELS.index(kernel), width, whole, coef0], dtype=np.float64)
+    return np.array([mercer.KERNELS.index(kernel), width, degree, coef0], dtype=np.float64)
 
 
 class _RowMap(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -267,9 +243,8 @@ class KernelPCAMap(_RowMap):
 
     kernel: Kernel = "rbf"
     gamma: PositiveFloat | None = None
-    degree: Annotated[int, NumberRange(1, 20, closed="both")] = 3
-    # with a constant below 0, k would not be a product of features
-    coef0: NonNegativeFloat = 1.0
+    degree: Degree = 3
+    coef0: NonNegativeFloat = 1.0  # with a constant below 0, k would not be a product of features
 
     @one_blas_thread()
     def fit(self, X: Any, y: Any = None) -> Self:

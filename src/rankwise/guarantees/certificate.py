@@ -133,7 +133,7 @@ class Certificate:
             del columns["compared"]
         return Table(columns)
 
-    def folded(self) -> str:
+    def fold_vacuous(self) -> str:
         """One line in place of the vacuous rows; empty if there are none."""
         names = [row.name for row in self.rows if row.vacuous]
         if not names:
@@ -172,14 +172,14 @@ class Certificate:
             self.summary(),
         ]
         table = self.table(vacuous=False)
-        shown = [*([str(table)] if len(table) else []), *filter(None, [self.folded()])]
+        shown = [*([str(table)] if len(table) else []), *filter(None, [self.fold_vacuous()])]
         return "\n".join([*lines, *shown, *(f"- {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         """The certificate as notebooks show it."""
         from html import escape
 
-        notes = "".join(f"<li>{escape(note)}</li>" for note in (*filter(None, [self.folded()]), *self.notes))
+        notes = "".join(f"<li>{escape(note)}</li>" for note in (*filter(None, [self.fold_vacuous()]), *self.notes))
         said = paragraph(f"{self.about}. {self.summary()}")
         return notebook_html(said, self.table(vacuous=False).html(), f"<ul>{notes}</ul>")
 

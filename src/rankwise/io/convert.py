@@ -6,6 +6,7 @@ The rows of a query may stand anywhere: :mod:`rankwise.queries.parts.regroup` pu
 """
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -44,7 +45,7 @@ from rankwise.queries.grouping import StringColumn, as_ids
 from rankwise.queries.parts.manifest import NAME
 from rankwise.queries.parts.parts import Parts
 from rankwise.queries.parts.regroup import RANGE_BYTES, IdKind, Regrouped, SourceBlock
-from rankwise.queries.parts.spool import Rows, remove_folder
+from rankwise.queries.parts.spool import Rows
 from rankwise.queries.parts.write import PART_BYTES, PartsWriter
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySet
@@ -222,7 +223,7 @@ def _write_sources(sources: list[Any], writer: PartsWriter, reader: "SourceReade
     with throughput("grouping and writing", regrouped.bytes) as bar:
         for queries in regrouped.queries(bar.advance_rows):
             writer.append(queries)
-    remove_folder(folder)
+    shutil.rmtree(folder)
 
 
 # ------------------------------------------------------------------------------------------------------ blocks of rows

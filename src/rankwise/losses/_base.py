@@ -18,14 +18,16 @@ from typing import Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import check_parameters
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
-from rankwise.errors import RankwiseError
+from rankwise.errors import DataError, RankwiseError
 from rankwise.measures._base import Measure
 from rankwise.queries import checks
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]
+Form = Literal["sigmoid", "indicator"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,7 +51,7 @@ class Loss(ShownAsFacts):
         alone, which :meth:`prepare` returns as ``value``; Theorem S applies. "worst pair": phi is the hinge of the
         worst pair. None: no such bound is known. A loss that declares one has a field ``margin``.
     linear_in_labels : bool
-        Whether the loss is sum_d label_d f_d(scores) with f_d free of labels (queries of equal labels apart), so that
+        Whether the loss is sum_d label_d f_d(scores) with f_d free of labels (queries of equal labels apart), so
         unbiased estimates may take the place of labels: what learning from clicks needs.
     noisy : bool
         Whether the loss draws noise, which depends on the place of a document in its set and on the iteration, see
@@ -92,6 +94,9 @@ class Loss(ShownAsFacts):
     estimate_kernel: ClassVar[Any] = None
     curved_kernel: ClassVar[Any]
     weighted_curved_kernel: ClassVar[Any]
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
 
     # ------------------------------------------------------------------------------------------- facts
 
@@ -204,7 +209,7 @@ class Loss(ShownAsFacts):
     @property
     def curvature(self) -> Literal["exact"] | None:
         """Whether ``curved_kernel`` computes the diagonal of the Hessian ("exact"); None: there is no such kernel."""
-        return None
+        return "exact" if hasattr(self, "curved_kernel") else None
 
     @property
     def order_free(self) -> bool:
@@ -377,12 +382,7 @@ class Loss(ShownAsFacts):
         """
         from rankwise.losses.compute import PreparedLists, loss_lists
 
-        y = checks.as_one_list(labels, "labels")
-        y = checks.as_labels(y, len(y))
-        s = checks.as_vector(checks.as_one_list(scores, "scores"), len(y), "scores")
-        if not np.isfinite(s).all():
-            place = int(np.argmin(np.isfinite(s)))
-            raise RankwiseError(f"scores is {s[place]} at row {place:,}: a loss needs finite scores")
+        s, y = as_scored_list(scores, labels)
         weight = None if document_weight is None else checks.as_document_weights(document_weight, len(y))
         values, gradient = loss_lists(PreparedLists.of(self, y, np.array([0, len(y)]), None, weight), s, n_jobs=1)
         return float(values[0]), gradient
@@ -425,14 +425,14 @@ class SmoothedMeasure(Loss):
         return False
 
     @classmethod
-    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothedMeasure | None":
+    def smoothing(cls, measure: Measure, form: Form = "sigmoid") -> "SmoothedMeasure | None":
         """The loss of this class that smooths a measure.
 
         Parameters
         ----------
         measure : Measure
             The measure.
-        form : str, default="sigmoid"
+        form : {"sigmoid", "indicator"}, default="sigmoid"
             The form of the smoothing, for classes that have several.
 
         Returns
@@ -494,6 +494,23 @@ class SmoothedMeasure(Loss):
         return 1.0 - self(scores, labels)[0]
 
 
+def as_scored_list(scores: ArrayLike, labels: ArrayLike) -> tuple[Vector, Vector]:
+    """The scores, which must be finite, and the labels of one query."""
+    y = checks.as_one_list(labels, "labels")
+    y = checks.as_labels(y, len(y))
+    s = checks.as_vector(checks.as_one_list(scores, "scores"), len(y), "scores")
+    refuse_unless_finite(s)
+    return s, y
+
+
+def refuse_unless_finite(scores: Vector) -> None:
+    """Raise an error for the first score that is not a finite number."""
+    finite = np.isfinite(scores)
+    if not finite.all():
+        place = int(np.argmin(finite))
+        raise DataError(f"scores must be finite, got {scores[place]} at row {place:,}")
+
+
 def registered() -> dict[str, type[Loss]]:
     """Every loss by name: those of this package and those that installed packages declare."""
     return cast("dict[str, type[Loss]]", discover("rankwise.losses", Loss, "rankwise.losses"))
@@ -516,14 +533,14 @@ def upper_bound_of(measure: Measure) -> Loss | None:
     return next((loss for loss in offered if loss is not None), None)
 
 
-def smoothed(measure: Measure, form: str = "sigmoid") -> SmoothedMeasure:
+def smoothed(measure: Measure, form: Form = "sigmoid") -> SmoothedMeasure:
     """The loss 1 - A whose A tends to the measure as sigma tends to 0, from any class that offers one.
 
     Parameters
     ----------
     measure : Measure
         The measure.
-    form : str, default="sigmoid"
+    form : {"sigmoid", "indicator"}, default="sigmoid"
         The form of the smoothing, for measures that have several.
 
     Returns

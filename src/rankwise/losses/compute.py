@@ -5,7 +5,7 @@ the queries, given their scores. :class:`LossOverLists`, which batch solvers min
 function of linear weights: its loop scores a query, calls the kernel, and adds X' g while the rows of the query are in
 the cache, in one pass over X.
 
-Both work through the queries in chunks, on threads, and take the kernel as a typed function, so that each is compiled
+Both work through the queries in chunks, on threads, and take the kernel as a typed function, so each is compiled
 once for all losses.
 """
 

@@ -6,9 +6,7 @@ document may then be a click divided by the probability that the document was ex
 cross-entropy of ListNet with the labels themselves as weights, which are not normalized.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
 
 import numpy as np
 
@@ -118,11 +116,6 @@ class PropensityHinge(Loss):
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         return 0.0, m * (m - 1) * labels[1] * (1 + 2 * b)
 
-    @classmethod
-    def examples(cls) -> Sequence[Self]:
-        """The variants that the common tests run on."""
-        return (cls(),)
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GivenSoftmax(Loss):
@@ -164,12 +157,3 @@ class GivenSoftmax(Loss):
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         return 0.0, m * labels[1] * (2 * b + float(np.log(m)))
-
-    @property
-    def curvature(self) -> Literal["exact"] | None:
-        return "exact"
-
-    @classmethod
-    def examples(cls) -> Sequence[Self]:
-        """The variants that the common tests run on."""
-        return (cls(),)

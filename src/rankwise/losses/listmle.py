@@ -7,14 +7,13 @@ for what each document gets from all that compete with it. Every exponent is at 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
 from rankwise._kernels.exp import exp, log1pexp, sigmoid
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Vector
 
 
@@ -124,7 +123,7 @@ class ListMLE(Loss):
     most 2 and H1 <= 1 (as ListNet). There are at most m - 1 draws: G1 = 2 (m - 1), approached where one irrelevant
     document is far above m - 1 relevant ones, and H1 = m - 1; for the mean 2 and 1. A draw against n documents costs
     at most log(1 + n e^(2 b)), and in ascending order of labels document n + 1 has at most n less relevant ones. A pair
-    in the wrong order costs log 2 = 0.693 or more, so that phi bounds no measure.
+    in the wrong order costs log 2 = 0.693 or more, so phi bounds no measure.
 
     With document weights phi = sum_i w_i log(1 + sum_j w_j e^(s_j - s_i)), as with w_i copies. Weights change the
     range; G1 and H1 of the mean stay the same.
@@ -150,10 +149,6 @@ class ListMLE(Loss):
     document_weights = True
     curved_kernel = weighted_curved_kernel = listmle_curved
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.per_draw, (bool, np.bool_)):
-            raise RankwiseError(f"per_draw must be True or False, got {self.per_draw!r:.60}")
-
     def row_values(self, labels: Vector) -> Vector:
         """The weight of every document without weights: 1."""
         return np.ones(len(labels))
@@ -174,10 +169,6 @@ class ListMLE(Loss):
         """0 to the sum of log(1 + n e^(2 b)) over n < m; for the mean its last term."""
         worst = np.logaddexp(0.0, 2.0 * b + np.log(np.arange(1.0, m)))
         return 0.0, float(worst.max(initial=0.0) if self.per_draw else worst.sum())
-
-    @property
-    def curvature(self) -> Literal["exact"] | None:
-        return "exact"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

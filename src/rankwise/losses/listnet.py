@@ -13,9 +13,10 @@ import numpy as np
 
 from rankwise._kernels.exp import exp
 from rankwise._kernels.machine.jit import kernel
-from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.measures.ndcg import gains
+
+Target = Literal["labels", "gains"]
 
 
 @kernel
@@ -134,6 +135,11 @@ def weighted_softmax_curved(score, label, value, grad, diagonal, table, params):
             diagonal[p] = own * (1.0 - own)
 
 
+def target_values(labels: Vector, target: Target) -> Vector:
+    """The labels, or their gains 2^label - 1."""
+    return labels if target == "labels" else gains(labels, "exp2")
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ListNet(Loss):
     r"""Cross-entropy of top-one probabilities: phi = -sum_j P_j(y) log P_j(s), P(v) = softmax(v).
@@ -143,7 +149,7 @@ class ListNet(Loss):
     target : {"labels", "gains"}, default="labels"
         P(y) is the softmax of the labels, as in the paper, or of the gains 2^label - 1.
     form : {"kl", "ce"}, default="kl"
-        "kl" subtracts the entropy of P(y), so that the smallest value is 0; "ce" does not. The gradient is the same.
+        "kl" subtracts the entropy of P(y), so the smallest value is 0; "ce" does not. The gradient is the same.
 
     Notes
     -----
@@ -168,8 +174,8 @@ class ListNet(Loss):
     (0.0, [0.0, 0.0])
     """
 
-    target: str = "labels"
-    form: str = "kl"
+    target: Target = "labels"
+    form: Literal["kl", "ce"] = "kl"
 
     name = "ListNet"
     convex = True
@@ -180,15 +186,9 @@ class ListNet(Loss):
     curved_kernel = listnet_curved
     weighted_curved_kernel = weighted_softmax_curved
 
-    def __post_init__(self) -> None:
-        if self.target not in ("labels", "gains"):
-            raise RankwiseError(f"target must be 'labels' or 'gains', got {self.target!r}")
-        if self.form not in ("kl", "ce"):
-            raise RankwiseError(f"form must be 'kl' or 'ce', got {self.form!r}")
-
     def row_values(self, labels: Vector) -> Vector:
         """Labels or gains, whichever the target is the softmax of."""
-        return labels if self.target == "labels" else gains(labels, "exp2")
+        return target_values(labels, self.target)
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """P(y) and log P(y)."""
@@ -220,10 +220,6 @@ class ListNet(Loss):
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         low, high = self.row_values(np.array(labels))
         return 0.0, 2 * b + (high - low if self.form == "kl" else np.log(m))
-
-    @property
-    def curvature(self) -> Literal["exact"] | None:
-        return "exact"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

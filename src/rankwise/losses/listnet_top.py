@@ -9,15 +9,15 @@ the highest scores, the sum starts without them.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 
 from rankwise._kernels.exp import exp
 from rankwise._kernels.machine.jit import kernel
-from rankwise.errors import RankwiseError
+from rankwise._parameters import NumberRange
 from rankwise.losses._base import Loss, Vector
-from rankwise.measures.ndcg import gains
+from rankwise.losses.listnet import Target, target_values
 
 
 @kernel
@@ -93,7 +93,7 @@ def _drawn(j, power, every, taken):
 
 @kernel
 def _top_k(score, label, target, k, own_entropy, grad, diagonal, curved):
-    """The cross-entropy over the first k draws, less the entropy of the target if asked; adds derivatives."""
+    """The cross-entropy over the first k draws, minus the entropy of the target if asked; adds derivatives."""
     size = len(score)
     if label.max() == label.min():
         return 0.0
@@ -166,7 +166,7 @@ class ListNetTopK(Loss):
     target : {"labels", "gains"}, default="labels"
         P(y) uses the labels, as in the paper, or the gains 2^label - 1.
     form : {"kl", "ce"}, default="kl"
-        "kl" subtracts the entropy of P(y), so that the smallest value is 0; "ce" does not. The gradient is the same.
+        "kl" subtracts the entropy of P(y), so the smallest value is 0; "ce" does not. The gradient is the same.
 
     Notes
     -----
@@ -192,9 +192,9 @@ class ListNetTopK(Loss):
     (0.5029, [-0.5348, 0.2674, 0.2674])
     """
 
-    k: int = 2
-    target: str = "labels"
-    form: str = "kl"
+    k: Annotated[int, NumberRange(1, 3, closed="both")] = 2
+    target: Target = "labels"
+    form: Literal["kl", "ce"] = "kl"
 
     name = "ListNetTopK"
     convex = True
@@ -202,17 +202,9 @@ class ListNetTopK(Loss):
     kernel = top_k_formula
     curved_kernel = top_k_curved
 
-    def __post_init__(self) -> None:
-        if self.k not in (1, 2, 3) or isinstance(self.k, bool):
-            raise RankwiseError(f"k must be 1, 2 or 3, got {self.k!r:.60}")
-        if self.target not in ("labels", "gains"):
-            raise RankwiseError(f"target must be 'labels' or 'gains', got {self.target!r}")
-        if self.form not in ("kl", "ce"):
-            raise RankwiseError(f"form must be 'kl' or 'ce', got {self.form!r}")
-
     def row_values(self, labels: Vector) -> Vector:
         """Labels or gains, whichever the target is the softmax of."""
-        return labels if self.target == "labels" else gains(labels, "exp2")
+        return target_values(labels, self.target)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
@@ -234,10 +226,6 @@ class ListNetTopK(Loss):
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""
         low, high = self.row_values(np.array(labels))
         return 0.0, self._draws(m) * (2 * b + (float(high - low) if self.form == "kl" else math.log(m)))
-
-    @property
-    def curvature(self) -> Literal["exact"] | None:
-        return "exact"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
-from rankwise.errors import RankwiseError
+from rankwise._parameters import PositiveFloat
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.compute import label_classes
 from rankwise.losses.slam import class_end, first_with, lay_out_lists
 from rankwise.measures import WTA
 from rankwise.measures._base import Measure
-from rankwise.queries.checks import is_number
 
 
 @kernel
@@ -76,16 +75,12 @@ class MaxPair(Loss):
     (2.0, [-1.0, 1.0, 0.0])
     """
 
-    margin: float = 1.0
+    margin: PositiveFloat = 1.0
 
     name = "MaxPair"
     convex = True
     perceptron_bound = "worst pair"
     kernel = max_pair_formula
-
-    def __post_init__(self) -> None:
-        if not is_number(self.margin) or not 0 < self.margin < np.inf:
-            raise RankwiseError(f"margin must be above 0, got {self.margin!r}")
 
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """The path through every query, and the labels."""

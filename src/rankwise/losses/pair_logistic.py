@@ -14,7 +14,6 @@ import numpy as np
 from rankwise._kernels.exp import log1pexp, sigmoid
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses._pairs import pair_loss
 
@@ -136,10 +135,6 @@ class PairLogistic(Loss):
     curved_kernel = pair_logistic_curved
     weighted_curved_kernel = weighted_pair_logistic_curved
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.per_pair, (bool, np.bool_)):
-            raise RankwiseError(f"per_pair must be True or False, got {self.per_pair!r:.60}")
-
     def params(self) -> tuple[float, ...]:
         """Whether the sum is divided by the number of pairs."""
         return (float(self.per_pair),)
@@ -169,10 +164,6 @@ class PairLogistic(Loss):
         """0 (every order is perfect) to log(1 + e^(2 b)), times the largest number of pairs for the sum."""
         worst = float(np.logaddexp(0.0, 2.0 * b))
         return 0.0, worst if self.per_pair else worst * (m * (m - 1) // 2)
-
-    @property
-    def curvature(self) -> Literal["exact"] | None:
-        return "exact"
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

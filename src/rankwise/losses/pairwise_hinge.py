@@ -13,7 +13,6 @@ import numpy as np
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import number_levels
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.measures import Pairs
 from rankwise.measures._base import Measure
@@ -204,12 +203,6 @@ class PairHinge(Loss):
     weighted_kernel = weighted_pair_hinge
     curved_kernel = squared_hinge_curved
     weighted_curved_kernel = weighted_squared_hinge_curved
-
-    def __post_init__(self) -> None:
-        if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.squared, self.per_pair)):
-            raise RankwiseError(
-                f"squared and per_pair must be True or False, got {self.squared!r:.60} and {self.per_pair!r:.60}"
-            )
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""

@@ -22,21 +22,23 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._kernels.orders import best_unsorted, worst_sorted
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import NonNegativeInt, check_parameters, validated
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.losses._base import Vector
+from rankwise.losses._base import Vector, as_scored_list
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import ScoredLists, measure_lists
-from rankwise.queries import checks
 
-MAPS = ("pairs", "relevant")
+Map = Literal["pairs", "relevant"]
+MAPS: tuple[Map, ...] = get_args(Map)
 
 # Rounding of a sum of scores, relative to the largest: closer than this is a tie, which counts against the ranker.
 _TIE = 1e-12
@@ -59,7 +61,8 @@ def _position_weights(relevant: NDArray[np.bool_], mapped: str) -> Vector:
 
 
 @one_blas_thread()
-def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, map: str = "pairs") -> float:
+@validated
+def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, map: Map = "pairs") -> float:
     """F of one order: how far it agrees with the scores; largest for the order that sorts them.
 
     "pairs" compares all documents: F = (1 / (n (n - 1))) sum over pairs of z_kl (s_k - s_l), z_kl = 1 if k is above l
@@ -90,11 +93,10 @@ def permutation_score(order: ArrayLike, scores: ArrayLike, labels: ArrayLike, ma
     >>> permutation_score([1, 0], scores=[0.0, 3.0], labels=[1, 0], map="relevant")
     3.0
     """
-    s, y, _ = checked(scores, labels, None)
+    s, y, _ = check_list(scores, labels, None)
     at = np.asarray(order)
     if not np.array_equal(np.sort(at), np.arange(len(s))):
         raise RankwiseError(f"an order must name each of {len(s)} documents once, counted from 0, got {at.tolist()}")
-    _one_of("map", map, MAPS)
     return float(_position_weights(y[at] > 0, map) @ s[at])
 
 
@@ -114,15 +116,15 @@ class TypeOne(ShownAsFacts):
     """
 
     measure: Any
-    form: str = "exp"
+    form: Literal["exp", "logistic"] = "exp"
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         object.__setattr__(self, "measure", parse(self.measure))
-        _one_of("form", self.form, ("exp", "logistic"))
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
         """Compute the loss of one query; 0 if every order is perfect."""
-        s, y, _ = checked(scores, labels, None)
+        s, y, _ = check_list(scores, labels, None)
         if _nothing_to_rank(self.measure, y):
             return 0.0
         reached = self.measure(s, y, ties="pessimistic")
@@ -167,20 +169,18 @@ class TypeTwo(ShownAsFacts):
     """
 
     measure: Any
-    form: str = "exp"
-    map: str = "pairs"
-    by: str = "auto"
-    most: int = 200_000
+    form: Literal["indicator", "exp", "logistic", "hinge", "additive"] = "exp"
+    map: Map = "pairs"
+    by: Literal["auto", "patterns", "oracles"] = "auto"
+    most: NonNegativeInt = 200_000
 
     def __post_init__(self) -> None:
+        check_parameters(self)
         object.__setattr__(self, "measure", parse(self.measure))
-        _one_of("form", self.form, ("indicator", "exp", "logistic", "hinge", "additive"))
-        _one_of("map", self.map, MAPS)
-        _one_of("by", self.by, ("auto", "patterns", "oracles"))
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> float:
         """Compute the loss of one query; 0 if every order is perfect."""
-        s, y, _ = checked(scores, labels, None)
+        s, y, _ = check_list(scores, labels, None)
         if _nothing_to_rank(self.measure, y):
             return 0.0
         s = s - (0.5 * s.min() + 0.5 * s.max())
@@ -189,9 +189,9 @@ class TypeTwo(ShownAsFacts):
         if exact and patterns > _FEASIBLE:
             raise RankwiseError(f"these labels have {patterns:.3g} patterns, more than memory holds: use by='oracles'")
         missed, margin = self._all_patterns(s, y) if exact else self._oracle_pair(s, y)
-        return float(self._relaxed(missed, margin, _TIE * np.abs(s).max()).max(initial=0.0))
+        return float(self._relax(missed, margin, _TIE * np.abs(s).max()).max(initial=0.0))
 
-    def _relaxed(self, missed: Vector, margin: Vector, tie: float) -> Vector:
+    def _relax(self, missed: Vector, margin: Vector, tie: float) -> Vector:
         """The loss of every pair of orders; margins up to ``tie`` count as 0."""
         with np.errstate(over="ignore"):
             if self.form == "indicator":
@@ -209,7 +209,7 @@ class TypeTwo(ShownAsFacts):
         value = self.measure.row_values(y)
         classes, first, code = np.unique(value, return_index=True, return_inverse=True)
         pattern = label_patterns(np.bincount(code).tolist())
-        reached = _measured(self.measure, y[first][pattern])
+        reached = _measure_orders(self.measure, y[first][pattern])
         perfect = reached >= 1 - _PERFECT
         if not perfect.any() or (reached > 1 + _PERFECT).any():
             raise RankwiseError(
@@ -232,7 +232,7 @@ class TypeTwo(ShownAsFacts):
         if best is None:
             return np.zeros(0), np.zeros(0)
         margin = permutation_score(worst, s, value, self.map) - permutation_score(best, s, value, self.map)
-        return 1 - _measured(self.measure, y[best][None]), np.array([margin])
+        return 1 - _measure_orders(self.measure, y[best][None]), np.array([margin])
 
     def _check_oracles_know(self, value: Vector) -> None:
         """Refuse measures whose perfect orders are not those that sort the row values up to the cut-off."""
@@ -276,7 +276,7 @@ def label_patterns(counts: list[int]) -> NDArray[np.int64]:
     return pattern
 
 
-def _measured(measure: Measure, labels_at: Vector) -> Vector:
+def _measure_orders(measure: Measure, labels_at: Vector) -> Vector:
     """The measure of every order, given by the labels at its positions."""
     many, n = labels_at.shape
     scores = np.tile(np.arange(n, 0, -1.0), many)
@@ -290,24 +290,14 @@ def _nothing_to_rank(measure: Measure, labels: Vector) -> bool:
     return bool(value.min() == value.max())
 
 
-def _one_of(what: str, found: str, known: tuple[str, ...]) -> None:
-    if found not in known:
-        raise RankwiseError(f"{what} must be one of {', '.join(map(repr, known))}, got {found!r}")
-
-
 # ------------------------------------------------------------------------------------------------ permutation oracles
 
 Order = NDArray[np.int64]
 
 
-def checked(scores: ArrayLike, labels: ArrayLike, k: int | None) -> tuple[Vector, Vector, int]:
+def check_list(scores: ArrayLike, labels: ArrayLike, k: int | None) -> tuple[Vector, Vector, int]:
     """Scores, labels and the cut-off, at most the length, of one list."""
-    y = np.atleast_1d(np.asarray(labels, dtype=np.float64))
-    y = checks.as_labels(y, len(y))
-    s = checks.as_vector(np.atleast_1d(np.asarray(scores, dtype=np.float64)), len(y), "scores")
-    if not np.isfinite(s).all():
-        place = int(np.argmin(np.isfinite(s)))
-        raise RankwiseError(f"scores is {s[place]} at row {place:,}: an order is scored with finite scores")
+    s, y = as_scored_list(scores, labels)
     if k is not None and k < 1:
         raise RankwiseError(f"the cut-off must be an integer of at least 1, got {k!r}")
     return s, y, len(y) if k is None else min(int(k), len(y))
@@ -338,10 +328,10 @@ def worst_perfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) ->
     >>> worst_perfect([0.5, 2.0, 1.0], [0, 1, 1]).tolist()
     [2, 1, 0]
     """
-    s, y, cut = checked(scores, labels, k)
-    order = np.lexsort((s, -y))
-    rest = order[cut:]
-    return np.concatenate([order[:cut], rest[np.argsort(s[rest], kind="stable")]])
+    s, y, cut = check_list(scores, labels, k)
+    order = np.empty(len(s), dtype=np.int64)
+    worst_sorted(s, y, np.arange(len(s)) < cut, order)
+    return order
 
 
 def best_imperfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -> Order | None:
@@ -372,22 +362,6 @@ def best_imperfect(scores: ArrayLike, labels: ArrayLike, k: int | None = None) -
     >>> best_imperfect([3.0, 2.0, 1.0], [1, 0, 0]).tolist()
     [1, 0, 2]
     """
-    s, y, cut = checked(scores, labels, k)
-    order = np.lexsort((y, -s))
-    ranked, label = s[order], y[order]
-    if not np.array_equal(label[:cut], np.sort(y)[::-1][:cut]):
-        return order
-    gap = np.where(label[: cut - 1] > label[1:cut], ranked[: cut - 1] - ranked[1:cut], np.inf)
-    at = int(np.argmin(gap)) if cut > 1 else 0
-    exchange = gap[at] if cut > 1 else np.inf
-    lower = np.flatnonzero(label[cut:] < label[cut - 1])
-    if len(lower):
-        place = cut + int(lower[0])
-        if (ranked[cut - 1 : place] - ranked[place]).sum() < exchange:
-            return np.concatenate(
-                [order[: cut - 1], order[place : place + 1], order[cut - 1 : place], order[place + 1 :]]
-            )
-    elif exchange == np.inf:
-        return None
-    order[at], order[at + 1] = order[at + 1], order[at]
-    return order
+    s, y, cut = check_list(scores, labels, k)
+    order = np.empty(len(s), dtype=np.int64)
+    return order if best_unsorted(s, y, np.arange(len(s)) < cut, order) else None

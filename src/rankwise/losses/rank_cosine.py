@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
-from rankwise.errors import RankwiseError
+from rankwise._parameters import PositiveFloat
 from rankwise.losses._base import Loss, Rows, Vector
-from rankwise.measures.ndcg import gains
+from rankwise.losses.listnet import Target, target_values
 
 
 @kernel
@@ -76,7 +76,7 @@ class RankCosine(Loss):
 
     Notes
     -----
-    Two differences from the paper. Scores and targets are centered in each query, so that adding a constant changes
+    Two differences from the paper. Scores and targets are centered in each query, so adding a constant changes
     nothing: the cosine is Pearson's correlation. And epsilon keeps the loss smooth where all scores are equal: the
     cosine itself has no limit there, and its slopes are as large as 1 / |s|. With epsilon = 1 boosting and online
     learning, which start at equal scores, start with the gradient -t / (2 |t|), and scores that grow beyond epsilon see
@@ -107,8 +107,8 @@ class RankCosine(Loss):
     [0.0, 0.0, 1.0, 0.5]
     """
 
-    target: str = "labels"
-    epsilon: float = 1.0
+    target: Target = "labels"
+    epsilon: PositiveFloat = 1.0
 
     name = "RankCosine"
     convex = False
@@ -116,22 +116,13 @@ class RankCosine(Loss):
     kernel = weighted_kernel = cosine_formula
     document_weights = True
 
-    def __post_init__(self) -> None:
-        if self.target not in ("labels", "gains"):
-            raise RankwiseError(f"target must be 'labels' or 'gains', got {self.target!r}")
-        if not (isinstance(self.epsilon, (int, float, np.number)) and 0.0 < self.epsilon < np.inf):
-            raise RankwiseError(f"epsilon must be a positive number, got {self.epsilon!r:.60}")
-
-    def _targets(self, labels: Vector) -> Vector:
-        return labels if self.target == "labels" else gains(labels, "exp2")
-
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """Targets, and weights of 1."""
-        return self._targets(labels), np.ones(len(labels))
+        return target_values(labels, self.target), np.ones(len(labels))
 
     def prepare_weighted(self, labels: Vector, weight: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """Targets and weights."""
-        return self._targets(labels), weight
+        return target_values(labels, self.target), weight
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""

@@ -34,22 +34,23 @@ References
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
 from rankwise._kernels import parallel
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import GRADES, number_classes
+from rankwise._parameters import NonNegativeFloat, PositiveInt
 from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Rows, Vector
 from rankwise.losses.compute import label_classes
 from rankwise.measures import AP, NDCG
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, discounts, gains, relevance, settle_gains
-from rankwise.queries.checks import is_number, is_whole, refuse_unless_level
 
-RULES = ("ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000")
+Rule = Literal["ndcg_tight_sym", "ndcg_tight", "ndcg_003", "ndcg_003_sym", "ndcg_000", "ap_sym", "ap_003", "ap_000"]
+RULES: tuple[Rule, ...] = get_args(Rule)
 # Codes of the rules in compiled code.
 KINDS = {"ndcg_003": 0, "ndcg_tight": 1, "ap_003": 2, "ap_000": 3}
 _SMALLEST = np.nextafter(0.0, 1.0)
@@ -264,9 +265,9 @@ class SLAM(Loss):
     1.908747
     """
 
-    weights: str = "ndcg_tight_sym"
-    k: int | None = None
-    margin: float = 1.0
+    weights: Rule = "ndcg_tight_sym"
+    k: PositiveInt | None = None
+    margin: NonNegativeFloat = 1.0
     gain: Any = "exp2"
     discount: Any = "log2"
     rel: float | None = None
@@ -277,15 +278,9 @@ class SLAM(Loss):
     kernel = slam_formula
 
     def __post_init__(self) -> None:
-        if self.weights not in RULES:
-            raise RankwiseError(f"weights must be one of {', '.join(map(repr, RULES))}, got {self.weights!r}")
-        if self.k is not None and (not is_whole(self.k) or self.weights == "ndcg_000" or self.is_ap):
-            raise RankwiseError(
-                f"the weights ndcg_tight and ndcg_003, and only these, take a cut-off of at least 1, got {self!r}"
-            )
-        if not is_number(self.margin) or not 0 <= self.margin < np.inf:
-            raise RankwiseError(f"margin must be at least 0, got {self.margin!r}")
-        refuse_unless_level(self.rel)
+        super().__post_init__()
+        if self.k is not None and (self.weights == "ndcg_000" or self.is_ap):
+            raise RankwiseError(f"the weights ndcg_tight and ndcg_003, and only these, take a cut-off, got {self!r}")
         settle_gains(self)
 
     @property
@@ -369,16 +364,16 @@ class SLAM(Loss):
         RankwiseError
             If there is none for this measure and these weights.
         """
+        rule: Any = weights or ("ap_sym" if isinstance(measure, AP) else "ndcg_tight_sym")  # the loss checks it
         loss = None
         if isinstance(measure, NDCG):
-            rule = weights or "ndcg_tight_sym"
             loss = cls(weights=rule, k=measure.cutoff, margin=margin, gain=measure.gain, discount=measure.discount)
         elif isinstance(measure, AP):
-            loss = cls(weights=weights or "ap_sym", margin=margin, rel=measure.rel)
+            loss = cls(weights=rule, margin=margin, rel=measure.rel)
         if loss is None or loss.at_margin(1.0).upper_bounds != measure:
-            rule = "" if weights is None else f" with the weights {weights!r}"
+            chosen = "" if weights is None else f" with the weights {weights!r}"
             raise RankwiseError(
-                f"SLAM bounds nDCG, nDCG@k and AP, each with weights of its own, got {measure!r}{rule}; "
+                f"SLAM bounds nDCG, nDCG@k and AP, each with weights of its own, got {measure!r}{chosen}; "
                 "MaxPairPerceptron takes any measure"
             )
         return loss

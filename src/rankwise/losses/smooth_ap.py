@@ -15,12 +15,11 @@ import numpy as np
 from rankwise._kernels.exp import exp, outranking
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
-from rankwise.losses._base import SmoothedMeasure, Vector
+from rankwise._parameters import PositiveFloat
+from rankwise.losses._base import Form, SmoothedMeasure, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, relevance
-from rankwise.queries.checks import is_number, refuse_unless_level
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -182,20 +181,13 @@ class SmoothAP(SmoothedMeasure):
     0.327234
     """
 
-    form: str = "sigmoid"
-    sigma: float = 1.0
+    form: Form = "sigmoid"
+    sigma: PositiveFloat = 1.0
     rel: float | None = None
 
     name = "SmoothAP"
     offered_for = (AP,)
     kernel = smooth_ap_formula
-
-    def __post_init__(self) -> None:
-        if self.form not in ("sigmoid", "indicator"):
-            raise RankwiseError(f"form must be 'sigmoid' or 'indicator', got {self.form!r}")
-        if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
-            raise RankwiseError(f"sigma must be above 0, got {self.sigma!r}")
-        refuse_unless_level(self.rel)
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -213,7 +205,7 @@ class SmoothAP(SmoothedMeasure):
         return self.form == "indicator"
 
     @classmethod
-    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothAP | None":
+    def smoothing(cls, measure: Measure, form: Form = "sigmoid") -> "SmoothAP | None":
         """For AP over the whole list, in one of two forms."""
         matches = isinstance(measure, AP) and measure.cutoff is None
         return cls(form=form, rel=measure.rel) if matches else None  # type: ignore[attr-defined]

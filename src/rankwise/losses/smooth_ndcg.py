@@ -9,7 +9,7 @@ proves the Lipschitz constant that all three use.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from rankwise._kernels.exp import exp
 from rankwise._kernels.gauss import gauss_means, gauss_slopes, reach, row_means, row_slopes, transforms_pay, windows
 from rankwise._kernels.machine.jit import kernel, typed_function
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
-from rankwise.losses._base import Rows, SmoothedMeasure, Vector
+from rankwise._parameters import NumberRange, PositiveInt
+from rankwise.losses._base import Form, Rows, SmoothedMeasure, Vector
+from rankwise.losses._gains import LossOfGains
 from rankwise.measures import NDCG, RR, P
 from rankwise.measures._base import TIES, Measure
 from rankwise.measures.compute import KERNEL, measure_chunk
-from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, discounts, gains, ideal_gain, relevance, settle_gains
-from rankwise.queries.checks import is_number, is_whole, refuse_unless_level
+from rankwise.measures.ndcg import ANY_RELEVANCE, DCG, as_gain, gains, ideal_gain, relevance
 
 # Below the smallest normal number 1/sigma overflows.
 _LEAST_SIGMA = float(np.finfo(np.float64).smallest_normal)
@@ -173,16 +173,12 @@ class SmoothMeasure(SmoothedMeasure):
         Width of the smoothing, at least 2^-1022. A small one is close to the measure, a large one is smooth.
     """
 
-    sigma: float = 1.0
+    sigma: Annotated[float, NumberRange(_LEAST_SIGMA)] = 1.0
 
     @property
     def squared_width(self) -> bool:
         """True: soft indicators compare squared differences of scores with sigma."""
         return True
-
-    def __post_init__(self) -> None:
-        if not is_number(self.sigma) or not _LEAST_SIGMA <= self.sigma < np.inf:
-            raise RankwiseError(f"sigma must be a finite number of at least {_LEAST_SIGMA:.4g}, got {self.sigma!r}")
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
@@ -200,7 +196,7 @@ class SmoothMeasure(SmoothedMeasure):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SmoothNDCG(SmoothMeasure):
+class SmoothNDCG(LossOfGains, SmoothMeasure):
     r"""1 - A, A = sum over j <= k of D(j)/Z_k sum_i G_i h_ij, where h_ij is a soft "document i is at position j".
 
     h_ij = exp(-(s_i - f_j)^2 / sigma) / sum_l exp(-(s_l - f_j)^2 / sigma), f_j the j-th largest score.
@@ -239,7 +235,7 @@ class SmoothNDCG(SmoothMeasure):
     0.615942
     """
 
-    k: int | None = None
+    k: PositiveInt | None = None
     gain: Any = "exp2"
     discount: Any = "log2"
 
@@ -248,14 +244,8 @@ class SmoothNDCG(SmoothMeasure):
     nonnegative = False
     kernel = smooth_ndcg_formula
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"the cut-off must be at least 1, got {self.k!r}")
-        settle_gains(self)
-
     @classmethod
-    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothNDCG | None":
+    def smoothing(cls, measure: Measure, form: Form = "sigmoid") -> "SmoothNDCG | None":
         """For NDCG, and for DCG, whose queries then count by their ideal DCG."""
         if not isinstance(measure, (NDCG, DCG)):
             return None
@@ -270,10 +260,6 @@ class SmoothNDCG(SmoothMeasure):
         """(gains, discounts), as of NDCG itself."""
         return self.row_values(labels), self.table(longest)
 
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
     def prepare(self, labels: Vector, start: Rows, rows: Rows | None) -> tuple[Vector, Vector]:
         """Labels, and gains divided by the ideal DCG, which does not depend on scores."""
         gain, sizes = self.row_values(labels), np.diff(start)
@@ -285,10 +271,6 @@ class SmoothNDCG(SmoothMeasure):
         best, value = np.ones(len(labels)), np.zeros(len(labels))
         best[order[: start[-1]]] = np.repeat(ideal, sizes)
         return labels, np.divide(gain, best, out=value, where=best > 0.0)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
@@ -335,7 +317,7 @@ class SmoothPrecision(SmoothMeasure):
     0 <= A <= 1. sigma -> 0 gives P@k with expected ties. G1 as for SmoothNDCG, with weights 1/k.
     """
 
-    k: int
+    k: PositiveInt
     rel: float | None = None
 
     name = "SmoothPrecision"
@@ -343,14 +325,8 @@ class SmoothPrecision(SmoothMeasure):
     kernel = smooth_precision_formula
     estimate_kernel = estimated_precision
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not is_whole(self.k):
-            raise RankwiseError(f"the cut-off must be at least 1, got {self.k!r}")
-        refuse_unless_level(self.rel)
-
     @classmethod
-    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothPrecision | None":
+    def smoothing(cls, measure: Measure, form: Form = "sigmoid") -> "SmoothPrecision | None":
         """For P@k."""
         return cls(k=measure.cutoff, rel=measure.rel) if isinstance(measure, P) and measure.cutoff is not None else None
 
@@ -405,12 +381,8 @@ class SmoothRR(SmoothMeasure):
     offered_for = (RR,)
     kernel = smooth_rr_formula
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_unless_level(self.rel)
-
     @classmethod
-    def smoothing(cls, measure: Measure, form: str = "sigmoid") -> "SmoothRR | None":
+    def smoothing(cls, measure: Measure, form: Form = "sigmoid") -> "SmoothRR | None":
         """For RR over the whole list."""
         return cls(rel=measure.rel) if isinstance(measure, RR) and measure.cutoff is None else None
 

@@ -8,19 +8,18 @@ range and the Lipschitz constants.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from rankwise._kernels.exp import exp, outranking
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.ragged import largest
-from rankwise.errors import RankwiseError
+from rankwise._parameters import PositiveFloat, PositiveInt
 from rankwise.losses._base import SmoothedMeasure, Vector
+from rankwise.losses._gains import LossOfGains
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import discounts, gains, settle_gains
-from rankwise.queries.checks import is_number, is_whole
 
 _LN2 = math.log(2.0)
 
@@ -162,7 +161,7 @@ def soft_rank_formula(score, label, value, grad, table, params):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SoftRankNDCG(SmoothedMeasure):
+class SoftRankNDCG(LossOfGains, SmoothedMeasure):
     r"""1 - A with A = (1/Z) sum_i G_i D(rank_i): the discount is taken at the expected rank.
 
     rank_i = 1 + sum_{j != i} P_ij, where P_ij is the probability that j comes out above i.
@@ -216,19 +215,13 @@ class SoftRankNDCG(SmoothedMeasure):
     0.441635
     """
 
-    sigma: float = 1.0
-    noise: str = "sigmoid"
+    sigma: PositiveFloat = 1.0
+    noise: Literal["sigmoid", "gaussian"] = "sigmoid"
     gain: Any = "exp2"
     discount: Any = "log2"
 
     name = "SoftRankNDCG"
     kernel = soft_rank_ndcg_formula
-
-    def __post_init__(self) -> None:
-        if self.noise not in ("sigmoid", "gaussian"):
-            raise RankwiseError(f"noise must be 'sigmoid' or 'gaussian', got {self.noise!r}")
-        _check_sigma(self.sigma)
-        settle_gains(self)
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
@@ -244,14 +237,6 @@ class SoftRankNDCG(SmoothedMeasure):
     def smooths(self) -> Measure | None:
         """NDCG with this gain and discount."""
         return NDCG(gain=self.gain, discount=self.discount)
-
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
@@ -284,7 +269,7 @@ class SoftRankNDCG(SmoothedMeasure):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SoftRank(SmoothedMeasure):
+class SoftRank(LossOfGains, SmoothedMeasure):
     r"""1 - A with A = (1/Z_k) sum_i G_i sum_p D_k(p) P(rank_i = p): the expected discount of a random rank.
 
     rank_i is 1 plus the number of others above i, each of them above independently of the rest with probability
@@ -339,20 +324,14 @@ class SoftRank(SmoothedMeasure):
     0.411573
     """
 
-    sigma: float = 1.0
-    k: int | None = None
+    sigma: PositiveFloat = 1.0
+    k: PositiveInt | None = None
     gain: Any = "exp2"
     discount: Any = "log2"
 
     name = "SoftRank"
     smooth = True
     kernel = soft_rank_formula
-
-    def __post_init__(self) -> None:
-        _check_sigma(self.sigma)
-        if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"the cut-off must be an integer of at least 1, got {self.k!r}")
-        settle_gains(self)
 
     @property
     def nonnegative(self) -> bool:  # type: ignore[override]
@@ -363,14 +342,6 @@ class SoftRank(SmoothedMeasure):
     def smooths(self) -> Measure | None:
         """NDCG@k with this gain and discount."""
         return NDCG(gain=self.gain, discount=self.discount, cutoff=self.k)
-
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""
@@ -401,8 +372,3 @@ class SoftRank(SmoothedMeasure):
     def examples(cls) -> Sequence[Self]:
         """The variants that the common tests run on."""
         return cls(), cls(sigma=0.3, k=3), cls(k=1), cls(k=5, gain="linear", discount="letor")
-
-
-def _check_sigma(sigma: float) -> None:
-    if not is_number(sigma) or not 0 < sigma < np.inf:
-        raise RankwiseError(f"sigma must be above 0, got {sigma!r}")

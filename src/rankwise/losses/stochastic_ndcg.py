@@ -8,7 +8,7 @@ tell all that the kernels need of a label.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -16,14 +16,13 @@ from rankwise._kernels.bits import mix
 from rankwise._kernels.exp import exp, log1pexp, sigmoid
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
-from rankwise.losses._base import Loss, Rows, Vector
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveInt
+from rankwise.losses._base import Rows, Vector
+from rankwise.losses._gains import LossOfGains
 from rankwise.losses.smooth_ndcg import SmoothNDCG
-from rankwise.measures.ndcg import settle_gains
-from rankwise.queries.checks import is_number, is_whole
 
-# Whole numbers up to here are exact as the float64 that the kernels take.
-_LARGEST = 2**53
+# Whole numbers that are exact as the float64 that the kernels take.
+Word = Annotated[int, NumberRange(0, 2**53)]
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _TWELVE = np.uint64(12)
 # Scores that are closer have powers e^s without underflow.
@@ -146,7 +145,7 @@ def stochastic_ndcg_curved(score, label, value, grad, diagonal, table, params):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class StochasticNDCG(Loss):
+class StochasticNDCG(LossOfGains):
     r"""phi = mean over draws of sum over pairs of w_ij log(1 + exp(s_j - s_i)), label_i > label_j.
 
     A draw adds noise to the scores, f = s + beta e with e from the standard Gumbel distribution, and ranks by f. A pair
@@ -198,35 +197,19 @@ class StochasticNDCG(Loss):
     (0.484686, [-0.269812, 0.269812])
     """
 
-    k: int | None = 10
-    beta: float = 0.5
-    draws: int = 4
+    k: PositiveInt | None = 10
+    beta: NonNegativeFloat = 0.5
+    draws: PositiveInt = 4
     gain: Any = "exp2"
     discount: Any = "log2"
-    random_state: int = 0
-    iteration: int = 0
+    random_state: Word = 0
+    iteration: Word = 0
 
     name = "StochasticNDCG"
     convex = False
     noisy = True
     kernel = stochastic_ndcg_formula
     curved_kernel = stochastic_ndcg_curved
-
-    def __post_init__(self) -> None:
-        if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"the cut-off must be at least 1, got {self.k!r:.60}")
-        if not is_number(self.beta) or not 0 <= self.beta < np.inf:
-            raise RankwiseError(f"beta must be a finite number of at least 0, got {self.beta!r:.60}")
-        if not is_whole(self.draws):
-            raise RankwiseError(f"draws must be at least 1, got {self.draws!r:.60}")
-        for name in ("random_state", "iteration"):
-            if not is_whole(getattr(self, name), 0) or getattr(self, name) >= _LARGEST:
-                raise RankwiseError(f"{name} must be an integer from 0 to 2^53 - 1, got {getattr(self, name)!r:.60}")
-        settle_gains(self)
-
-    @property
-    def curvature(self) -> Literal["exact"] | None:
-        return "exact"
 
     @property
     def order_free(self) -> bool:
@@ -243,10 +226,6 @@ class StochasticNDCG(Loss):
             place[rows[: start[-1]]] = np.arange(start[-1], dtype=np.float64)
         scale = SmoothNDCG(k=self.k, gain=self.gain, discount=self.discount)
         return place, scale.prepare(labels, start, rows)[1]
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions, beyond the cut-off, too."""
-        return SmoothNDCG(discount=self.discount).table(longest)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernels read them."""

@@ -12,18 +12,16 @@ over j of max_k f_j(k).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
 from rankwise.losses._base import Loss, Vector
 from rankwise.measures import AP
 from rankwise.measures._base import Measure
 from rankwise.measures.ndcg import ANY_RELEVANCE, relevance
-from rankwise.queries.checks import refuse_unless_level
 
 
 @kernel
@@ -148,16 +146,11 @@ class SVMMapHinge(Loss):
     """
 
     rel: float | None = None
-    search: str = "divide"
+    search: Literal["divide", "scan"] = "divide"
 
     name = "SVMMapHinge"
     convex = True
     kernel = svmmap_formula
-
-    def __post_init__(self) -> None:
-        if self.search not in ("divide", "scan"):
-            raise RankwiseError(f"search must be 'divide' or 'scan', got {self.search!r}")
-        refuse_unless_level(self.rel)
 
     def row_values(self, labels: Vector) -> Vector:
         """1 for relevant documents, 0 for others."""

@@ -12,12 +12,10 @@ import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.sorting import sort_carrying
-from rankwise.errors import RankwiseError
-from rankwise.losses._base import Loss, Vector
+from rankwise._parameters import PositiveInt
+from rankwise.losses._gains import LossOfGains
 from rankwise.measures import NDCG
 from rankwise.measures._base import Measure
-from rankwise.measures.ndcg import discounts, gains, settle_gains
-from rankwise.queries.checks import is_whole
 
 
 @kernel
@@ -182,7 +180,7 @@ def ndcg_hinge_formula(score, label, value, grad, table, params):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class NDCGHinge(Loss):
+class NDCGHinge(LossOfGains):
     r"""phi = max over rankings pi of [1 - NDCG@k(pi) + sum_i s_i (a(pi_i) - a(pi*_i))], a(p) = [k + 1 - p]_+.
 
     pi_i is the position of document i, pi* a perfect ranking; k = m for the whole list.
@@ -196,7 +194,7 @@ class NDCGHinge(Loss):
     discount : str or sequence of float, default="log2"
         The discount of the measure that is bounded, as in :class:`~rankwise.measures.NDCG`.
     symmetric : bool, default=True
-        Whether a(pi*_i) is the mean over all perfect rankings, so that the order of the documents does not matter;
+        Whether a(pi*_i) is the mean over all perfect rankings, so the order of the documents does not matter;
         False takes one of them, by the index of the documents, as in the paper.
     normalized : bool, default=False
         Whether to divide a by a constant of the list's length so that G1 = 2.
@@ -228,7 +226,7 @@ class NDCGHinge(Loss):
     arXiv:1405.0591. Section 6.1 analyses this form.
     """
 
-    k: int | None = None
+    k: PositiveInt | None = None
     gain: Any = "exp2"
     discount: Any = "log2"
     symmetric: bool = True
@@ -237,24 +235,6 @@ class NDCGHinge(Loss):
     name = "NDCGHinge"
     convex = True
     kernel = ndcg_hinge_formula
-
-    def __post_init__(self) -> None:
-        if self.k is not None and not is_whole(self.k):
-            raise RankwiseError(f"the cut-off must be an integer of at least 1, got {self.k!r}")
-        if not all(isinstance(flag, (bool, np.bool_)) for flag in (self.symmetric, self.normalized)):
-            raise RankwiseError(
-                "symmetric and normalized must be True or False, "
-                f"got {self.symmetric!r:.60} and {self.normalized!r:.60}"
-            )
-        settle_gains(self)
-
-    def row_values(self, labels: Vector) -> Vector:
-        """The gains of the labels."""
-        return gains(labels, self.gain)
-
-    def table(self, longest: int) -> Vector:
-        """The discounts of the first positions."""
-        return discounts(longest, self.discount)
 
     def params(self) -> tuple[float, ...]:
         """The parameters as the kernel reads them."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwise._parameters import PositiveFloat, PositiveInt, check_parameters
 from rankwise._registry import discover
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import MeasureError, RankwiseError, nearest
@@ -78,7 +79,7 @@ class Measure(ShownAsFacts):
     ``params`` the numbers of :meth:`all_params`. It returns NaN for a query on which the measure is 0/0.
     """
 
-    cutoff: int | None = None
+    cutoff: PositiveInt | None = None
 
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
@@ -91,13 +92,11 @@ class Measure(ShownAsFacts):
     kernel: ClassVar[Any]
 
     def __post_init__(self) -> None:
-        if self.cutoff is None:
-            return
-        if not self.takes_cutoff:
+        if self.cutoff is not None and not self.takes_cutoff:
             raise MeasureError(f"{self.name} looks at the whole list and takes no cut-off, got @{self.cutoff}")
-        if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1:
-            raise MeasureError(f"the cut-off must be an integer of at least 1, got {self.cutoff!r}")
-        object.__setattr__(self, "cutoff", int(self.cutoff))
+        check_parameters(self, self.name, MeasureError)
+        if self.cutoff is not None:
+            object.__setattr__(self, "cutoff", int(self.cutoff))
 
     def __matmul__(self, cutoff: int) -> Self:
         return replace(self, cutoff=cutoff)
@@ -285,14 +284,9 @@ class BinaryMeasure(Measure):
         A document is relevant if its label is at least this.
     """
 
-    rel: float = 1
+    rel: PositiveFloat = 1
 
     binary = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not checks.is_number(self.rel) or not 0 < self.rel < np.inf:
-            raise MeasureError(f"rel, the smallest label that counts as relevant, must be above 0, got {self.rel!r}")
 
     def row_values(self, labels: Vector) -> Vector:
         """1 for relevant documents, 0 for others."""
@@ -382,7 +376,7 @@ def parse(
 def _parse_with(spelling: str, defaults: Mapping[str, Mapping[str, Any]], rel: float | None) -> Measure:
     """Read a measure from a text, with values for what the text leaves out."""
     name, parameters, cutoff = _read(spelling)
-    kind = _named(name, spelling)
+    kind = _find_kind(name, spelling)
     given = dict(defaults.get(kind.name, {}))
     if rel is not None and issubclass(kind, BinaryMeasure):
         given["rel"] = rel
@@ -421,7 +415,7 @@ def _read(spelling: str) -> tuple[str, Mapping[str, Any], int | None]:
     return node.id, parameters, cutoff
 
 
-def _named(name: str, spelling: str) -> type[Measure]:
+def _find_kind(name: str, spelling: str) -> type[Measure]:
     """The registered class of this name or alias."""
     kinds = registered()
     by_name = {alias.lower(): kind for kind in kinds.values() for alias in (kind.name, *kind.aliases)}
@@ -446,7 +440,7 @@ def _from_ir_measures(measure: Any) -> Measure:
         )
     if name == "RBP" and "rel" not in parameters:
         raise MeasureError("ir-measures' RBP without rel= is the graded form, which rankwise does not have: give rel=")
-    return _named(name, repr(measure)).from_spelling(cutoff, {**IR_MEASURES_DEFAULTS.get(name, {}), **parameters})
+    return _find_kind(name, repr(measure)).from_spelling(cutoff, {**IR_MEASURES_DEFAULTS.get(name, {}), **parameters})
 
 
 def settle(

@@ -5,11 +5,11 @@ above it hold a known mean number of relevant ones; :func:`ap_formula` adds thes
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
-from rankwise.errors import MeasureError
 from rankwise.measures._base import BinaryMeasure
 
 
@@ -73,19 +73,12 @@ class AP(BinaryMeasure):
     0.8333333333333333
     """
 
-    norm: str = "total"
+    norm: Literal["total", "cutoff"] = "total"
     blocks: bool = False
 
     name = "AP"
     aliases = ("MAP",)
     kernel = ap_formula
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.norm not in ("total", "cutoff"):
-            raise MeasureError(f"norm must be 'total' or 'cutoff', got {self.norm!r}")
-        if not isinstance(self.blocks, (bool, np.bool_)):
-            raise MeasureError(f"blocks must be True or False, got {self.blocks!r:.60}")
 
     def params(self) -> tuple[float, ...]:
         """The norm and the treatment of blocks, as 0 and 1."""

@@ -18,7 +18,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.machine.jit import FLOATS_IN, INTS, INTS_IN, compiled, kernel, typed_function
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS, INTS_IN, compiled, kernel, typed_function
 from rankwise._kernels.ragged import largest, sort_blocks
 from rankwise._kernels.sorting import sort_carrying
 from rankwise._tables import ShownAsFacts
@@ -193,12 +193,8 @@ def fill_empty(values: NDArray[np.float64], empty: Empty) -> NDArray[np.float64]
 
 _EXPECTED, _OPTIMISTIC, _STABLE = (TIES[mode] for mode in ("expected", "optimistic", "stable"))
 
-_floats = types.Array(types.float64, 1, "C")
-_floats_in = types.Array(types.float64, 1, "C", readonly=True)
-_ints_in = types.Array(types.int64, 1, "C", readonly=True)
-
 # The signature of a measure's kernel: (value, end, retrieved, best, table, params) -> measure.
-KERNEL = types.float64(_floats, _ints_in, types.int64, _floats, _floats_in, _floats_in)
+KERNEL = types.float64(FLOATS, INTS_IN, types.int64, FLOATS, FLOATS_IN, FLOATS_IN)
 
 
 def order_lists(
@@ -310,7 +306,7 @@ def measure_chunk() -> Any:
     return compiled(
         _measure_chunk,
         types.void(
-            *(types.FunctionType(KERNEL), *(_ints_in,) * 4, _floats_in),
-            *(types.int64, types.boolean, _floats_in, _floats_in, _floats),
+            *(types.FunctionType(KERNEL), *(INTS_IN,) * 4, FLOATS_IN),
+            *(types.int64, types.boolean, FLOATS_IN, FLOATS_IN, FLOATS),
         ),
     )

@@ -6,14 +6,15 @@ The expectation over the orders inside a block of tied scores is computed by rec
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
+from rankwise._parameters import NumberRange
 from rankwise.errors import MeasureError
 from rankwise.measures._base import Measure, Vector
 from rankwise.measures.ndcg import exp2_less_1
-from rankwise.queries.checks import is_number
 
 
 @kernel
@@ -122,15 +123,10 @@ class ERR(Measure):
     doi:10.1145/1645953.1646033.
     """
 
-    max_grade: float = 4
+    max_grade: Annotated[float, NumberRange(0, 1000, closed="right")] = 4
 
     name = "ERR"
     kernel = err_formula
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not is_number(self.max_grade) or not 0 < self.max_grade <= 1000:
-            raise MeasureError(f"max_grade must be above 0 and at most 1000, got {self.max_grade!r}")
 
     def row_values(self, labels: Vector) -> Vector:
         """The probabilities that the reader stops: (2^l - 1) / 2^max_grade."""

@@ -11,7 +11,7 @@ constructor, and :func:`gains` and :func:`discounts` evaluate them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -404,15 +404,10 @@ class NDCG(_Discounted):
     "nDCG(dcg='log2')"
     """
 
-    short: str = "allow"
+    short: Literal["allow", "zero"] = "allow"
 
     name = "nDCG"
     kernel = ndcg_formula
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.short not in ("allow", "zero"):
-            raise MeasureError(f"short must be 'allow' or 'zero', got {self.short!r}")
 
     def params(self) -> tuple[float, ...]:
         """Whether a list shorter than the cut-off counts 0."""

@@ -5,12 +5,12 @@ The kernels share :func:`relevant_within`, the expected number of relevant docum
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.machine.jit import kernel
-from rankwise.errors import MeasureError
 from rankwise.measures._base import BinaryMeasure, Measure, Vector
 
 
@@ -100,17 +100,12 @@ class P(BinaryMeasure):
     A query without a relevant document cannot distinguish rankers and counts as empty, as in every measure.
     """
 
-    short: str = "k"
+    short: Literal["k", "list"] = "k"
 
     name = "P"
     aliases = ("Precision",)
     needs_cutoff = True
     kernel = precision_formula
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.short not in ("k", "list"):
-            raise MeasureError(f"short must be 'k' or 'list', got {self.short!r}")
 
     def params(self) -> tuple[float, ...]:
         """Whether a list shorter than k is divided by its own length."""

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from rankwise._kernels.machine.jit import kernel
-from rankwise.errors import MeasureError
+from rankwise._parameters import OpenFraction
 from rankwise.measures._base import BinaryMeasure
-from rankwise.queries.checks import is_number
 
 
 @kernel
@@ -59,15 +58,10 @@ class RBP(BinaryMeasure):
     Information Systems 27(1). doi:10.1145/1416950.1416952.
     """
 
-    p: float = 0.8
+    p: OpenFraction = 0.8
 
     name = "RBP"
     kernel = rbp_formula
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not is_number(self.p) or not 0 < self.p < 1:
-            raise MeasureError(f"the persistence p must be between 0 and 1, got {self.p!r}")
 
     def params(self) -> tuple[float, ...]:
         """The persistence."""

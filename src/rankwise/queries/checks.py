@@ -6,7 +6,7 @@ was found and what is expected. ``is_*`` functions answer a question.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
@@ -67,12 +67,6 @@ def refuse_unless_one_of(value: Any, name: str, choices: Sequence[str]) -> None:
     if not (isinstance(value, str) and value in choices):
         *others, last = map(repr, choices)
         raise RankwiseError(f"{name} must be {', '.join(others)} or {last}, got {value!r:.60}")
-
-
-def refuse_unless_level(rel: Any) -> None:
-    """Check the smallest label that counts as relevant: a finite number, or None for any label above 0."""
-    if rel is not None and not (is_number(rel) and abs(rel) < np.inf):
-        raise RankwiseError(f"rel must be the smallest relevant label or None, got {rel!r:.60}")
 
 
 def as_floats(values: Any, what: str) -> NDArray[np.float64]:
@@ -186,12 +180,7 @@ def as_weights(weight: ArrayLike, n_queries: int) -> NDArray[np.float64]:
     weights = as_floats(weight, "weight must hold one number per query")
     if weights.shape != (n_queries,):
         raise DataError(f"weight must hold one number per query, got shape {weights.shape} for {n_queries:,} queries")
-    usual = usual_weights(weights)
-    if not usual.all():
-        query = int(np.argmin(usual))
-        raise DataError(f"query weights {WEIGHTS}, got {weights[query]} at query {query:,}")
-    if n_queries and not weights.any():
-        raise DataError("at least one query weight must be above 0, got zeros")
+    _check_weights(weights, "query", "query")
     return weights
 
 
@@ -208,13 +197,18 @@ def as_document_weights(weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     A document of weight k counts in a loss as k copies of it would, and one of weight 0 not at all.
     """
     weights = as_vector(weight, n_rows, "document_weight")
+    _check_weights(weights, "document", "row")
+    return weights
+
+
+def _check_weights(weights: NDArray[np.float64], what: str, place: str) -> None:
+    """Refuse weights that are not of a usual size, or all zero."""
     usual = usual_weights(weights)
     if not usual.all():
-        row = int(np.argmin(usual))
-        raise DataError(f"document weights {WEIGHTS}, got {weights[row]} at row {row:,}")
-    if n_rows and not weights.any():
-        raise DataError("at least one document weight must be above 0, got zeros")
-    return weights
+        number = int(np.argmin(usual))
+        raise DataError(f"{what} weights {WEIGHTS}, got {weights[number]} at {place} {number:,}")
+    if len(weights) and not weights.any():
+        raise DataError(f"at least one {what} weight must be above 0, got zeros")
 
 
 def as_judged(judged: ArrayLike, labels: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -292,10 +286,15 @@ def first_repeated(names: Sequence[Name]) -> Name | None:
 
 def first_not_finite(X: Floats) -> tuple[int, int] | None:
     """(row, feature) of the first NaN or infinity, found in blocks."""
+    return _find_first(lambda block: ~np.isfinite(block), X)
+
+
+def _find_first(is_wrong: Callable[[Floats], NDArray[np.bool_]], X: Floats) -> tuple[int, int] | None:
+    """(row, feature) of the first wrong value, found in blocks."""
     for rows in blocks_of_rows(*X.shape):
-        finite = np.isfinite(X[rows])
-        if not finite.all():
-            row, feature = np.unravel_index(int(np.argmin(finite)), finite.shape)
+        wrong = is_wrong(X[rows])
+        if wrong.any():
+            row, feature = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
             return rows.start + int(row), int(feature)
     return None
 
@@ -313,15 +312,11 @@ def refuse_missing(X: Floats, who: str) -> None:
 
 def refuse_infinite(X: Floats, names: Any = None) -> None:
     """Raise an error that names the first infinity; NaN is allowed."""
-    for rows in blocks_of_rows(*X.shape):
-        infinite = np.isinf(X[rows])
-        if infinite.any():
-            row, feature = np.unravel_index(int(np.argmax(infinite)), infinite.shape)
-            called = f" ({names[feature]})" if names else ""
-            raise DataError(
-                f"X is infinite at row {rows.start + int(row):,}, feature {feature}{called}: "
-                "missing='keep' keeps NaN only"
-            )
+    found = _find_first(np.isinf, X)
+    if found is not None:
+        row, feature = found
+        called = f" ({names[feature]})" if names else ""
+        raise DataError(f"X is infinite at row {row:,}, feature {feature}{called}: missing='keep' keeps NaN only")
 
 
 def fill_missing(

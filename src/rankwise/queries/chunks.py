@@ -101,7 +101,7 @@ def scale_factors(queries: QuerySource, scale: Scale) -> tuple[Vector, Vector]:
     return factor, center
 
 
-def _taken(block: Queries, counted: bool) -> list[Any]:
+def _rows_taken(block: Queries, counted: bool) -> list[Any]:
     """The rows of a chunk in blocks: all of them, or those of non-zero weight."""
     if not counted:
         return list(checks.blocks_of_rows(*block.X.shape))
@@ -116,7 +116,7 @@ def _taken(block: Queries, counted: bool) -> list[Any]:
 def _sum_weights(block: Queries, total: float | None = None, center: Vector | None = None) -> tuple[Any]:
     """The sum of the document weights; of (weight / total) x; or of (weight / total) (x - center)^2."""
     weight = np.ones(block.n_documents) if block.document_weight is None else block.document_weight
-    blocks = _taken(block, counted=True)
+    blocks = _rows_taken(block, counted=True)
     if total is None:
         return (float(sum(weight[rows].sum() for rows in blocks)),)
     sums = np.zeros(block.n_features)
@@ -134,7 +134,7 @@ def _weighted_moments(queries: QuerySource, varies: NDArray[np.bool_]) -> tuple[
     return center, np.where(varies, np.sqrt(squares), 0.0)
 
 
-def shaped(block: checks.Floats, how: How) -> Vector:
+def transform_values(block: checks.Floats, how: How) -> Vector:
     """t(x) in float64."""
     values = block.astype(np.float64)
     return np.copysign(np.log1p(np.abs(values)), values) if how == "log" else values
@@ -143,8 +143,8 @@ def shaped(block: checks.Floats, how: How) -> Vector:
 def _find_extremes(block: Queries, how: How, counted: bool) -> tuple[Vector, Vector]:
     """The smallest and the largest value of every feature, after the transformation."""
     least, most = np.full(block.n_features, np.inf), np.full(block.n_features, -np.inf)
-    for rows in _taken(block, counted):
-        values = block.X[rows] if how != "log" else shaped(block.X[rows], how)
+    for rows in _rows_taken(block, counted):
+        values = block.X[rows] if how != "log" else transform_values(block.X[rows], how)
         np.minimum(least, values.min(axis=0, initial=np.inf), out=least)
         np.maximum(most, values.max(axis=0, initial=-np.inf), out=most)
     return least, most
@@ -218,8 +218,8 @@ def center_and_scale(
 def _find_moments(block: Queries, how: How, factor: Vector, counted: bool) -> "_Merged":
     """(number of rows, mean, sum of squares around it) of the transformed features times ``factor``."""
     moments: _Merged = (0, np.zeros(block.n_features), np.zeros(block.n_features))
-    for rows in _taken(block, counted):
-        values = shaped(block.X[rows], how) * factor
+    for rows in _rows_taken(block, counted):
+        values = transform_values(block.X[rows], how) * factor
         mean = values.mean(axis=0)
         moments = _merge(moments, (len(values), mean, ((values - mean) ** 2).sum(axis=0)))
     return moments

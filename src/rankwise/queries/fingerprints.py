@@ -83,7 +83,7 @@ def compute_fingerprints(queries: Queries, n_jobs: int | None) -> Marks:
         list(parallel.query_chunks(queries.start)),
         n_jobs,
     )
-    return packed(hashes, sketches)
+    return pack_marks(hashes, sketches)
 
 
 def content(queries: Queries) -> NDArray[Any]:
@@ -103,20 +103,20 @@ def content(queries: Queries) -> NDArray[Any]:
         return np.asarray(queries.X)
     columns = []
     if queries.docid is not None:
-        columns.append(_hashed(queries.docid))
+        columns.append(_hash_ids(queries.docid))
     if queries.qid is not None:
-        columns.append(_hashed(queries.qid)[queries.query_of_row])
+        columns.append(_hash_ids(queries.qid)[queries.query_of_row])
     return np.column_stack([np.empty((queries.n_documents, 0)), *columns])
 
 
-def _hashed(ids: Iterable[Any]) -> NDArray[np.float64]:
+def _hash_ids(ids: Iterable[Any]) -> NDArray[np.float64]:
     """Each id as four integers of 16 bits, shape (n, 4)."""
     texts = (str(one).encode("utf-8", "surrogateescape") for one in ids)
     words = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(words), dtype=np.uint16).reshape(-1, 4).astype(np.float64)
 
 
-def packed(hashes: NDArray[np.uint64], sketches: NDArray[np.uint32]) -> Marks:
+def pack_marks(hashes: NDArray[np.uint64], sketches: NDArray[np.uint32]) -> Marks:
     """Hashes and sketches as an array of fingerprints."""
     found = np.zeros(len(hashes), FINGERPRINT)
     found["hash"], found["documents"] = hashes, sketches
@@ -157,7 +157,7 @@ class Fingerprints:
         """A record of these fingerprints."""
         return cls(len(marks), forgotten, marks, [len(marks)])
 
-    def added(self, marks: Marks) -> "Fingerprints":
+    def add(self, marks: Marks) -> "Fingerprints":
         """The record with more fingerprints."""
         kept = marks[: MOST - self.length]
         length, buffer, filled = self.length + len(kept), self.buffer, self.filled
@@ -199,9 +199,9 @@ class TrainingRecord:
     @classmethod
     def of(cls, queries: QuerySource, *, n_jobs: int | None = None) -> "TrainingRecord":
         """The record of a set of queries."""
-        return cls().added(fingerprints(queries, n_jobs=n_jobs), recorded_weights(queries))
+        return cls().add(fingerprints(queries, n_jobs=n_jobs), weights_to_record(queries))
 
-    def added(self, marks: Marks, weight: NDArray[np.float64] | None) -> "TrainingRecord":
+    def add(self, marks: Marks, weight: NDArray[np.float64] | None) -> "TrainingRecord":
         """The record with more queries."""
 
         hashes = np.ascontiguousarray(marks["hash"])
@@ -214,7 +214,7 @@ class TrainingRecord:
             int(trail),
         )
 
-    def compared(self, other: "TrainingRecord") -> Same:
+    def compare(self, other: "TrainingRecord") -> Same:
         """How the queries of another record relate to these."""
         if self == other:
             return "same"
@@ -223,7 +223,7 @@ class TrainingRecord:
         return "with other weights" if (self.count, self.content) == (other.count, other.content) else "other"
 
 
-def recorded_weights(queries: QuerySource) -> NDArray[np.float64] | None:
+def weights_to_record(queries: QuerySource) -> NDArray[np.float64] | None:
     """What the record of a fit keeps of the weights: the query weights, and a digest of any document weights.
 
     A digest stands in place of the query's weight, as the bits of a float64; the record looks at bits alone.
@@ -264,11 +264,11 @@ class Seen:
 
     def with_training(self, marks: Marks) -> "Seen":
         """The same with more queries that were learned from."""
-        return Seen(self.training.added(marks), self.validation, self.record)
+        return Seen(self.training.add(marks), self.validation, self.record)
 
     def with_validation(self, marks: Marks) -> "Seen":
         """The same with more queries that were used for model selection."""
-        return Seen(self.training, self.validation.added(marks), self.record)
+        return Seen(self.training, self.validation.add(marks), self.record)
 
     def __or__(self, other: "Seen") -> "Seen":
         """What either has seen: a ranker that starts from another one remembers the queries of both."""
@@ -277,7 +277,7 @@ class Seen:
 
 def _both(one: Fingerprints, two: Fingerprints) -> Fingerprints:
     """The fingerprints of both records."""
-    whole = one.added(two.marks)
+    whole = one.add(two.marks)
     return Fingerprints(whole.length, whole.forgotten + two.forgotten, whole.buffer, whole.filled)
 
 

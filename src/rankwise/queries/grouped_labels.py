@@ -2,7 +2,7 @@
 
 scikit-learn slices ``y`` wherever it slices ``X``, and hands it to ``fit`` and to ``score``. Other arguments reach
 ``score`` only where metadata routing is enabled. :func:`labels` makes a ``y`` that remembers which row belongs to
-which query. :class:`Labels` also remembers how many documents each query had, so that a split which cuts queries in
+which query. :class:`Labels` also remembers how many documents each query had, so a split which cuts queries in
 two raises an error instead of giving a wrong score.
 """
 

@@ -103,7 +103,7 @@ def overlap(queries: QuerySource, seen: Fingerprints, *, n_jobs: int | None = No
         return Overlap(nothing, nothing, nothing)
     same = is_among(fingerprints(queries, n_jobs=n_jobs)["hash"], seen.marks["hash"])
     sketches, owners, times = _owners_of_sketches(seen.marks["documents"])
-    query, sketch = _sketched(queries, sketches, n_jobs)
+    query, sketch = _find_sketched(queries, sketches, n_jobs)
     company, few = mixed(owners) + _sets(query, sketch, len(sketches)), times <= max(1, seen.length // 2)
     identifies = np.zeros(len(sketches), bool)
     shared = np.unique(sketch[few[sketch]])
@@ -138,10 +138,10 @@ def same_content(queries: QuerySource, *, n_jobs: int | None = None) -> NDArray[
     marks = fingerprints(queries, n_jobs=n_jobs)
     sketches = np.unique(marks["documents"])
     sketches = sketches[sketches != 0]
-    query, sketch = _sketched(queries, sketches, n_jobs)
+    query, sketch = _find_sketched(queries, sketches, n_jobs)
     rare = (np.bincount(sketch, minlength=len(sketches)) <= max(2, len(queries) // 2))[sketch]
     tying = rare | (np.bincount(query[rare], minlength=len(queries)) == 0)[query]
-    together, sets, times = _counted(query[tying], _sets(query, sketch, len(sketches))[sketch[tying]])
+    together, sets, times = _count_pairs(query[tying], _sets(query, sketch, len(sketches))[sketch[tying]])
     alone = np.bincount(query, minlength=len(queries))[query] == 1
     ties = [
         (np.arange(len(queries)), marks["hash"]),
@@ -200,7 +200,7 @@ def _sets(query: Places, sketch: Places, count: int) -> Words:
     return words
 
 
-def _counted(query: Places, key: Words) -> tuple[Places, Words, Places]:
+def _count_pairs(query: Places, key: Words) -> tuple[Places, Words, Places]:
     """(query, key, how often) for every pair that occurs."""
     order = np.lexsort((key, query))
     query, key = query[order], key[order]
@@ -212,13 +212,13 @@ def _counted(query: Places, key: Words) -> tuple[Places, Words, Places]:
 
 def _with_two(query: Places, key: Words, count: int) -> Mask:
     """Whether each of ``count`` queries has a key twice or more."""
-    who, _, times = _counted(query, key)
+    who, _, times = _count_pairs(query, key)
     found = np.zeros(count, bool)
     found[who[times > 1]] = True
     return found
 
 
-def _sketched(queries: QuerySource, sketches: NDArray[np.uint32], n_jobs: int | None) -> tuple[Places, Places]:
+def _find_sketched(queries: QuerySource, sketches: NDArray[np.uint32], n_jobs: int | None) -> tuple[Places, Places]:
     """(query, place of a sketch) for every sketch that a document of the query has, each pair once."""
     if not len(sketches):
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -268,26 +268,6 @@ class Queries(MemorySource):
         return from_frame(frame, **columns)
 
     @classmethod
-    def from_letor(cls, path: "str | PathLike[str]", **options: Any) -> "Queries":
-        """Read queries from LETOR / SVMlight text.
-
-        Parameters
-        ----------
-        path : path, ``-`` or binary file object
-            The text.
-        **options : keyword arguments
-            The options of :func:`rankwise.read_letor`.
-
-        Returns
-        -------
-        queries : Queries
-            The queries of the text.
-        """
-        from rankwise.io.letor.read import read_letor
-
-        return read_letor(path, **options)
-
-    @classmethod
     def concat(cls, parts: Sequence["Queries"], *, rename: bool = False) -> "Queries":
         """Join sets of queries, in order.
 

@@ -1,21 +1,22 @@
 """`Scaler`: bring features to a common scale, learned on the training set alone or within each query.
 
-Features are read in blocks of rows, so that memory-mapped ones need no copy in memory; normal scores read all rows of a
-few features at a time.
+Features are read in blocks of rows, so memory-mapped ones need no copy in memory; normal scores read all rows of a few
+features at a time.
 """
 
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, Literal, cast, get_args, overload
+from typing import Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels import parallel
+from rankwise._parameters import check_parameters
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
-from rankwise.queries.checks import Floats, as_features, as_floats, as_names, blocks_of_rows, is_whole
-from rankwise.queries.chunks import How, center_and_scale, shaped
+from rankwise.queries.checks import Floats, as_features, as_floats, as_names, blocks_of_rows, first_not_finite, is_whole
+from rankwise.queries.chunks import How, center_and_scale, transform_values
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.source import EachChunk, QuerySource, as_source, block_of
 
@@ -122,7 +123,7 @@ class Scaler(ShownAsFacts):
         self : Scaler
             The fitted scaler.
         """
-        self._check_params()
+        self._check_parameters()
         data = as_source(self._as_queries(queries), "Scaler.fit")
         data.refuse_missing("a Scaler")
         _refuse_scaled(data)
@@ -168,7 +169,7 @@ class Scaler(ShownAsFacts):
         if isinstance(queries, np.ndarray):
             scaled: Floats = self.transform(self._as_queries(queries)).X
             return scaled
-        queries = self._aligned(queries)
+        queries = self._align(queries)
         if self.knot_start_ is not None and self.knots_ is not None and self.scores_ is not None:
             from rankwise._kernels.interpolate import interpolate_rows
 
@@ -178,13 +179,13 @@ class Scaler(ShownAsFacts):
         if self.center_ is not None and self.scale_ is not None:
             for rows in blocks_of_rows(*X.shape):
                 with np.errstate(over="ignore"):  # found and named below
-                    X[rows] = _scaled(shaped(queries.X[rows], self._linear_how), self.center_, self.scale_)
+                    X[rows] = _scale(transform_values(queries.X[rows], self._linear_how), self.center_, self.scale_)
                 self._check_result(X, queries.X, rows)
         else:
             for query in map(int, np.flatnonzero(queries.sizes)):
                 rows = queries.rows_of(query)
                 facts = center_and_scale(block_of(queries, query, query + 1), self._linear_how)
-                X[rows] = _scaled(shaped(queries.X[rows], self._linear_how), *facts)
+                X[rows] = _scale(transform_values(queries.X[rows], self._linear_how), *facts)
         # a copy, because fitting this scaler again must not change the record of these queries
         return queries._replace(X=X, scaling=copy(self))
 
@@ -245,15 +246,13 @@ class Scaler(ShownAsFacts):
 
     # ------------------------------------------------------------------------------------------- checks
 
-    def _check_params(self) -> None:
+    def _check_parameters(self) -> None:
         """Refuse values of ``how`` and ``per`` that are not known."""
-        for name, value, known in (("how", self.how, get_args(Method)), ("per", self.per, get_args(Per))):
-            if not isinstance(value, str) or value not in known:
-                raise RankwiseError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        check_parameters(self)
         if (self.how, self.per) == ("normal", "query"):
             raise RankwiseError("per must be 'set' for how='normal', whose scores are learned over all documents")
 
-    _validate_params = _check_params  # as classes that :mod:`rankwise.features.codec` restores have it
+    _validate_params = _check_parameters  # as classes that :mod:`rankwise.features.codec` restores have it
 
     def _as_queries(self, given: Any) -> Any:
         """The rows of an array as one query; anything else as it is."""
@@ -274,7 +273,7 @@ class Scaler(ShownAsFacts):
         if not hasattr(self, "n_features_in_"):
             raise RankwiseError(f"{self!r} is not fitted yet: call fit(training queries) first")
 
-    def _aligned(self, queries: Queries) -> Queries:
+    def _align(self, queries: Queries) -> Queries:
         """The queries with their features in the fitted order."""
         self._check_fitted()
         queries = as_queries(queries, "Scaler.transform")
@@ -291,10 +290,9 @@ class Scaler(ShownAsFacts):
 
     def _check_result(self, X: Floats, raw: Floats, rows: slice) -> None:
         """Refuse scaled features that are not finite."""
-        finite = np.isfinite(X[rows])
-        if not finite.all():
-            place, feature = np.unravel_index(int(np.argmin(finite)), finite.shape)
-            row = rows.start + int(place)
+        found = first_not_finite(X[rows])
+        if found is not None:
+            row, feature = rows.start + found[0], found[1]
             raise DataError(
                 f"X is {raw[row, feature]:g} at row {row:,}, feature {feature}: scaled, that is too large for "
                 f"{X.dtype}; the scaler was fitted on another range"
@@ -380,7 +378,7 @@ class Scaler(ShownAsFacts):
         if not isinstance(facts, Mapping) or not isinstance(arrays, Mapping):
             raise DataError("the state of a scaler is facts by name and arrays by name")
         scaler = cls(facts.get("how"), facts.get("per"))  # type: ignore[arg-type]  # checked on the next line
-        scaler._check_params()
+        scaler._check_parameters()
         count: Any = facts.get("n_features")
         names = facts.get("feature_names")
         if not is_whole(count, 0) or not (names is None or (isinstance(names, list) and len(names) == count)):
@@ -512,7 +510,7 @@ def _refuse_scaled(queries: Any) -> None:
         raise DataError(f"these queries were scaled already by {queries.scaling!r}: give the raw ones")
 
 
-def _scaled(values: Array, center: Array, scale: Array) -> Array:
+def _scale(values: Array, center: Array, scale: Array) -> Array:
     """(values - center) / scale without overflow in the difference; 0 where the scale is 0."""
     divisor = np.where(scale > 0, scale, np.inf)
     with np.errstate(over="ignore", invalid="ignore"):

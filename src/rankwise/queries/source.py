@@ -16,7 +16,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -249,28 +249,60 @@ class QuerySet(Protocol):
         """The queries with labels and ids in memory; features of parts are read when rows of them are asked for."""
 
 
-class QuerySource(Protocol):
-    """Judged queries in memory or in parts: what there is one of per query, and passes over the documents."""
+class QueryLayout(Protocol):
+    """What follows from the offsets and the weights of queries, wherever their documents are."""
+
+    __slots__ = ()
 
     @property
     def start(self) -> Numbers:
         """The offsets of the queries, shape (n_queries + 1,)."""
 
     @property
-    def sizes(self) -> Numbers:
-        """The number of documents of every query."""
-
-    @property
-    def n_documents(self) -> int:
-        """The number of documents of all queries together."""
-
-    @property
     def n_features(self) -> int:
         """The number of features."""
 
     @property
+    def weight(self) -> Vector | None:
+        """The query weights; None where all are 1."""
+
+    @property
+    def sizes(self) -> Numbers:
+        """The number of documents of every query."""
+        return np.diff(self.start)
+
+    @property
+    def n_documents(self) -> int:
+        """The number of documents of all queries together."""
+        return int(self.start[-1])
+
+    @property
     def shape(self) -> tuple[int, int]:
-        """(queries, features)."""
+        """(queries, features): scikit-learn counts queries as its samples."""
+        return len(self), self.n_features
+
+    @property
+    def query_weight(self) -> Vector:
+        """The weight of every query; ones where ``weight`` is None."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @property
+    def counted(self) -> Numbers:
+        """The numbers of the queries of non-zero weight."""
+        return np.flatnonzero(self.query_weight)
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+
+class QuerySource(QueryLayout, Protocol):
+    """Judged queries in memory or in parts: what there is one of per query, and passes over the documents."""
+
+    __slots__ = ()
+
+    def as_source(self, verbose: bool = False) -> Self:
+        """The queries themselves."""
+        return self
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -285,18 +317,6 @@ class QuerySource(Protocol):
         """The fitted builder that made the features, or None."""
 
     @property
-    def weight(self) -> Vector | None:
-        """The query weights; None where all are 1."""
-
-    @property
-    def query_weight(self) -> Vector:
-        """The weight of every query; ones where ``weight`` is None."""
-
-    @property
-    def counted(self) -> Numbers:
-        """The numbers of the queries of non-zero weight."""
-
-    @property
     def is_grouped(self) -> bool:
         """Whether the rows of every query stand together, in the order of the queries."""
 
@@ -307,8 +327,6 @@ class QuerySource(Protocol):
     @property
     def identity(self) -> str:
         """A digest of the queries, which a checkpoint compares."""
-
-    def __len__(self) -> int: ...
 
     def __getitem__(self, mask: Any) -> Any:
         """The queries of a mask."""
@@ -424,49 +442,7 @@ class PreparedJob:
         return parallel.map_chunks(result, self.chunks, n_jobs)
 
 
-class QueryLayout:
-    """What follows from the offsets and the weights of queries, wherever their documents are."""
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-        weight: Vector | None
-
-        @property
-        def start(self) -> Numbers: ...
-        @property
-        def n_features(self) -> int: ...
-
-    @property
-    def sizes(self) -> Numbers:
-        """The number of documents of every query."""
-        return np.diff(self.start)
-
-    @property
-    def n_documents(self) -> int:
-        """The number of documents of all queries together."""
-        return int(self.start[-1])
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(queries, features): scikit-learn counts queries as its samples."""
-        return len(self), self.n_features
-
-    @property
-    def query_weight(self) -> Vector:
-        """The weight of every query; ones where ``weight`` is None."""
-        return np.ones(len(self)) if self.weight is None else self.weight
-
-    @property
-    def counted(self) -> Numbers:
-        """The numbers of the queries of non-zero weight."""
-        return np.flatnonzero(self.query_weight)
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
-
-
-class MemorySource(QueryLayout):
+class MemorySource(QuerySource):
     """The protocol for queries in memory: base class of :class:`rankwise.Queries`."""
 
     __slots__ = ("_fingerprints",)
@@ -474,14 +450,8 @@ class MemorySource(QueryLayout):
     if TYPE_CHECKING:
         X: Any
         y: Vector | None
-        start: Numbers
-        weight: Vector | None
         document_weight: Vector | None
         _fingerprints: NDArray[np.void]
-
-    def as_source(self, verbose: bool = False) -> Any:
-        """The queries themselves."""
-        return self
 
     @property
     def has_document_weights(self) -> bool:

@@ -25,7 +25,6 @@ scaling.knot_start       I64       knot_start[j] in both
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -262,9 +261,7 @@ class QueriesWriter:
         if getattr(self._builder, "digest_", None) != getattr(block.built_by, "digest_", None):
             self._builder = None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             self._opened.__exit__(kind, error, trace)
             return

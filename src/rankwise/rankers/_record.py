@@ -40,8 +40,8 @@ from rankwise.queries.fingerprints import (
     Seen,
     TrainingRecord,
     fingerprints,
-    packed,
-    recorded_weights,
+    pack_marks,
+    weights_to_record,
 )
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
@@ -103,7 +103,7 @@ class FitRecord:
         marks = fingerprints(validation, n_jobs=ranker.n_jobs)
         if not ranker.learns_from_validation or self.seen.record is None:
             return replace(self, seen=self.seen.with_validation(marks))
-        record = self.seen.record.added(marks, recorded_weights(validation))
+        record = self.seen.record.add(marks, weights_to_record(validation))
         weighted = ranker.takes_document_weights and validation.has_document_weights
         return replace(
             self,
@@ -206,7 +206,7 @@ def begin_record(ranker: "Ranker", train: Queries, click_sessions: Any = None) -
 def _training_seen(ranker: "Ranker", train: Queries) -> Seen:
     """Fingerprints of the training queries, and of those that rankers which this one starts from saw."""
     marks = fingerprints(train, n_jobs=ranker.n_jobs)
-    seen = Seen(record=TrainingRecord().added(marks, recorded_weights(train))).with_training(marks)
+    seen = Seen(record=TrainingRecord().add(marks, weights_to_record(train))).with_training(marks)
     for source in _warm_start_sources(ranker):
         seen |= source.record_.seen or Seen()
     return seen
@@ -287,7 +287,7 @@ def _read_seen(store: Store) -> Seen:
         if not isinstance(lost, int) or isinstance(lost, bool) or lost < 0 or len(hashes) > MOST:
             raise RankwiseError(f"it remembers {len(hashes):,} queries, and {lost!r:.40} more that it forgot")
         sketches = store.array(f"seen_queries.{part}.documents", np.uint32, (len(hashes), SKETCHED))
-        parts[part] = Fingerprints.of(packed(hashes, sketches), lost)
+        parts[part] = Fingerprints.of(pack_marks(hashes, sketches), lost)
     record = "seen_queries.record"
     known = TrainingRecord(*store.array(record, np.uint64, (4,)).tolist()) if record in store else None
     return Seen(parts["training"], parts["validation"], known)

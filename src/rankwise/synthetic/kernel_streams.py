@@ -79,7 +79,7 @@ class KernelStream(JudgedStream):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self._kept(self._sample_scores).mean() < _FEWEST:
+        if self._is_clear(self._sample_scores).mean() < _FEWEST:
             raise RankwiseError(
                 f"margin={self.margin:g} leaves no room for {self.grades} grades: the scores of the comparator reach "
                 f"from {self._sample_scores.min():.2g} to {self._sample_scores.max():.2g}"
@@ -137,7 +137,7 @@ class KernelStream(JudgedStream):
             scores += turned[:, place] * np.exp(-self.gamma * ((X - point) ** 2).sum(axis=1))
         return scores
 
-    def _kept(self, scores: Vector) -> NDArray[np.bool_]:
+    def _is_clear(self, scores: Vector) -> NDArray[np.bool_]:
         """Whether a score lies outside of the gaps between grades."""
         distance = np.abs(scores[:, None] - self._thresholds).min(axis=1)
         return np.asarray(distance >= self.margin / 2 + _GUARD)
@@ -152,7 +152,7 @@ class KernelStream(JudgedStream):
         while len(left):
             X[left] = random.uniform(-1.0, 1.0, (len(left), self.features))
             scores[left] = self._scores(X[left], owner[left])
-            left = left[~self._kept(scores[left])]
+            left = left[~self._is_clear(scores[left])]
         labels = (scores[:, None] > self._thresholds).sum(axis=1).astype(np.float64)
         return Queries._trusted(X, labels, start.astype(np.int64), qid=rounds)
 

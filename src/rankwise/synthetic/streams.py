@@ -186,7 +186,7 @@ class Stream(JudgedStream):
         super().__post_init__()
         if not 0 < self.margin < 2 * self.radius / (self.grades - 1) * (1 - 1e-9):
             raise RankwiseError(
-                "margin must be above 0 and below 2 radius / (grades - 1), so that the grades fit, "
+                "margin must be above 0 and below 2 radius / (grades - 1), or the grades do not fit, "
                 f"got margin={self.margin}, radius={self.radius}, grades={self.grades}"
             )
         if self.angle and self.features < 2:
@@ -285,7 +285,7 @@ def separable_stream(
     grades, uniform over the documents; normal features around a center of each grade; a comparator drawn from a normal
     distribution and scaled to length 1. Where the paper leaves a choice open, this package chooses as follows. The
     centers of the grades lie on the line of the comparator, along which documents are uniform in disjoint bands instead
-    of normal, so that the margin holds in every query and not just on average. Across that line all grades are alike.
+    of normal, so the margin holds in every query and not just on average. Across that line all grades are alike.
     Rows are bounded by a radius.
 
     Parameters
@@ -297,7 +297,7 @@ def separable_stream(
     features : int, default=20
         The number of features; with 1 there is only the line of the comparator.
     grades : int, default=5
-        Labels are 0 .. grades - 1, uniform, so that a short query may hold a single grade.
+        Labels are 0 .. grades - 1, uniform, so a short query may hold a single grade.
     margin : float, default=0.1
         The smallest difference along the comparator of two documents of different grades in one query.
     radius : float, default=1.0
@@ -342,7 +342,7 @@ def noisy_stream(
         The probability with which each label or query is flipped.
     flip : {"labels", "queries"}, default="labels"
         "labels": a document gets another grade, all others being equally likely. "queries": all grades of a query are
-        reversed, g into grades - 1 - g, so that its comparator is the worst possible.
+        reversed, g into grades - 1 - g, so its comparator is the worst possible.
     documents, features, grades, margin, radius, random_state : as in separable_stream
         See :func:`separable_stream`.
 

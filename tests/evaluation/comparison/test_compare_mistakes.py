@@ -58,7 +58,12 @@ def test_conventions_that_are_none(lists):
     refused("ties", {"a": Never()}, lists, ties="guess")
     refused("empty must be one of", {"a": Never()}, lists, empty="guess")
     refused("lightgbm cannot measure", {"a": Never()}, lists.with_labels(lists.y + 0.5), like="lightgbm")
-    refused("'random_state' parameter of compare must be an int", {"a": Never()}, lists, random_state=np.random.default_rng(0))
+    refused(
+        "'random_state' parameter of compare must be an int",
+        {"a": Never()},
+        lists,
+        random_state=np.random.default_rng(0),
+    )
     refused("nonsense", {"a": Never()}, lists, "nonsense")
     refused("nonsense", {"a": Never()}, lists, choose_by="nonsense")
 

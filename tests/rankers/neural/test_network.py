@@ -15,7 +15,7 @@ SHAPES = [(3, 4), (4, 4), (2, 5, 5), (3, 6, 2), (1, 1, 1, 1), (5, 3, 3, 3)]
 
 def plain_scores(network, X):
     """Row after row, unit after unit, as the docstring of the ranker has it."""
-    layers, v, u = network.opened()
+    layers, v, u = network.views()
     found = []
     for x in np.asarray(X, dtype=np.float64):
         z = (x - network.center) / network.scale
@@ -27,9 +27,9 @@ def plain_scores(network, X):
     return np.array(found)
 
 
-def drawn(widths, seed=0, dtype=np.float32):
+def draw(widths, seed=0, dtype=np.float32):
     rng = np.random.default_rng(seed)
-    theta = Layers(widths).drawn(rng, np.ones(widths[0], dtype=bool)).astype(dtype)
+    theta = Layers(widths).draw(rng, np.ones(widths[0], dtype=bool)).astype(dtype)
     return theta + rng.normal(size=len(theta)).astype(dtype) / 10
 
 
@@ -38,9 +38,9 @@ def drawn(widths, seed=0, dtype=np.float32):
 def test_the_compiled_scores_are_those_of_the_definition(widths, dtype):
     rng = np.random.default_rng(1)
     X = (rng.normal(size=(30, widths[0])) * 5 + 2).astype(dtype)
-    network = Network(rng.normal(size=widths[0]), rng.uniform(0.5, 3, widths[0]), widths, drawn(widths))
+    network = Network(rng.normal(size=widths[0]), rng.uniform(0.5, 3, widths[0]), widths, draw(widths))
     np.testing.assert_allclose(network.predict(X), plain_scores(network, X), rtol=1e-12, atol=1e-13)
-    in_batches, _ = Layers(widths).scores(network.theta, network.standardized(X))
+    in_batches, _ = Layers(widths).scores(network.theta, network.standardize(X))
     np.testing.assert_allclose(in_batches, network.predict(X), rtol=1e-4, atol=1e-5)
 
 
@@ -53,7 +53,7 @@ def test_the_compiled_scores_are_those_of_the_definition(widths, dtype):
 def test_the_gradient_is_the_limit_of_differences(widths, seed, dropped):
     """Of a random direction: f(theta + t d) - f(theta - t d) over 2 t, with kinks of max away from theta."""
     layers, rng = Layers(widths), np.random.default_rng(seed)
-    theta, direction = drawn(widths, seed, np.float64), rng.normal(size=layers.size)
+    theta, direction = draw(widths, seed, np.float64), rng.normal(size=layers.size)
     Z, slopes = rng.normal(size=(6, widths[0])), rng.normal(size=6)
     kept = [rng.integers(0, 2, (6, width)) / 0.5 for width in widths[1:]] if dropped else None
 
@@ -70,10 +70,10 @@ def test_the_gradient_is_the_limit_of_differences(widths, seed, dropped):
 def test_all_weights_are_named_once_and_biases_do_not_decay():
     for widths in SHAPES:
         layers = Layers(widths)
-        parts = layers.opened(np.arange(layers.size))
+        parts = layers.views(np.arange(layers.size))
         named = np.concatenate([*(part.ravel() for layer in parts[0] for part in layer[:2]), *parts[1:]])
         np.testing.assert_array_equal(np.sort(named), np.arange(layers.size))
-        assert (~layers.decayed()).sum() == sum(widths[1:])
+        assert (~layers.find_decayed()).sum() == sum(widths[1:])
 
 
 def test_adamw_takes_the_steps_of_the_papers():

@@ -167,9 +167,9 @@ def test_a_round_reaches_the_minimum_of_a_quadratic_programme(largest, alpha, se
 
 def test_sets_do_not_take_an_order_twice_and_count_what_they_have():
     sets = WorkingSets(np.ones(2), 1)
-    assert sets.unknown(False, [0, 1], [b"ab", b"ab"]) == [0, 1]
-    assert sets.unknown(False, [0, 1], [b"ba", b"ab"]) == [0]
-    assert sets.unknown(True, [0], [b"ab"]) == [0]
+    assert sets.take_new(False, [0, 1], [b"ab", b"ab"]) == [0, 1]
+    assert sets.take_new(False, [0, 1], [b"ba", b"ab"]) == [0]
+    assert sets.take_new(True, [0], [b"ab"]) == [0]
     sets.add(False, np.array([0, 1]), np.ones((2, 1)), np.zeros(2))
     sets.add(False, np.array([0]), np.ones((1, 1)), np.zeros(1))
     assert sets.perfect.tolist() == [2, 1]

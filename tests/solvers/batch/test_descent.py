@@ -153,7 +153,7 @@ def test_a_start_outside_of_the_bounds_is_moved_inside():
 
 
 def test_what_it_cannot_do_is_refused_in_a_sentence():
-    with pytest.raises(RankwiseError, match="solver must be 'cg' or 'lbfgs', got 'newton'"):
+    with pytest.raises(RankwiseError, match=r"must be 'cg' or 'lbfgs'\. Got 'newton'"):
         descend(rastrigin, np.ones(2), solver="newton")
     with pytest.raises(RankwiseError, match="conjugate gradients know no bounds"):
         descend(rastrigin, np.ones(2), solver="cg", bounds=[(0, None)] * 2)

@@ -158,7 +158,7 @@ def test_the_larger_root_is_a_root(value, norm, c):
 
 def test_arguments_without_sense_are_refused():
     for c in (-1.0, np.nan, np.inf):
-        with pytest.raises(RankwiseError, match=f"c must be finite and at least 0.*got c={c}"):
+        with pytest.raises(RankwiseError, match=rf"'c' .* must be a float in \[0, inf\). Got {c}"):
             best_comparator(hinges(lessons(0, 1.0)), 2, c)
     with pytest.raises(RankwiseError, match="c above 0"):
         best_comparator(hinges(lessons(0, 1.0)), 2, 0.0)

@@ -238,9 +238,9 @@ def test_a_curve_keeps_two_thousand_points_however_the_rounds_came(rounds, cuts)
     totals = np.arange(1, rounds + 1, dtype=float)
     curve, before = Curve(), 0
     for part in np.split(totals, sorted(cut for cut in cuts if cut <= rounds)):
-        curve = curve.extended(before, part, part / 2, part, part)
+        curve = curve.extend(before, part, part / 2, part, part)
         before += len(part)
-    whole = Curve().extended(0, totals, totals / 2, totals, totals)
+    whole = Curve().extend(0, totals, totals / 2, totals, totals)
     np.testing.assert_array_equal(curve.points, whole.points)
     assert curve.stride == whole.stride
     assert len(curve.points) <= 2048
@@ -251,10 +251,10 @@ def test_a_curve_keeps_two_thousand_points_however_the_rounds_came(rounds, cuts)
 
 
 def test_runs_that_part_keep_tallies_of_their_own():
-    common = Tally().added(np.array([0, 2]), 3).added(np.array([3]), 5)
-    one = common.added(np.array([5, 5]), 7)
-    other = common.added(np.array([6]), 8)
-    again = one.added(np.array([0, 7]), 8)
+    common = Tally().add(np.array([0, 2]), 3).add(np.array([3]), 5)
+    one = common.add(np.array([5, 5]), 7)
+    other = common.add(np.array([6]), 8)
+    again = one.add(np.array([0, 7]), 8)
     assert common.counts.tolist() == [1, 0, 1, 1, 0]
     assert other.counts.tolist() == [1, 0, 1, 1, 0, 0, 1, 0]
     assert again.counts.tolist() == [2, 0, 1, 1, 0, 2, 0, 1]

@@ -151,7 +151,7 @@ SETTINGS = (
 
 
 def settings() -> dict[str, str]:
-    """What numba is told, as far as it changes machine code."""
+    """The settings of numba that change machine code."""
     return {name: str(getattr(numba.config, name, None)) for name in SETTINGS}
 
 

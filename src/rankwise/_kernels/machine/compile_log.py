@@ -39,7 +39,7 @@ listeners: list[Callable[[str, bool], None]] = []
 _open: list[tuple[str, str, str, float]] = []
 
 
-def loaded(kernel: str, signature: str, source: str, reason: str = "") -> None:
+def record_load(kernel: str, signature: str, source: str, reason: str = "") -> None:
     """Machine code was loaded from the pack or from the cache."""
     record.append(Origin(kernel, signature, source, reason, 0.0))
 
@@ -67,6 +67,6 @@ def being_compiled() -> list[tuple[str, str]]:
     return [(kernel, signature) for kernel, signature, _, _ in _open]
 
 
-def abandoned() -> None:
+def abandon() -> None:
     """The compiler has stopped without an end: an error or Ctrl-C."""
     _open.clear()

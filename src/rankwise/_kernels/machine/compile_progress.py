@@ -51,7 +51,7 @@ def counts() -> dict[str, dict[str, Counter[str]]]:
     return {part: {name: Counter(kernels) for name, kernels in calls.items()} for part, calls in found.items()}
 
 
-def needed_by(part: str, names: Iterable[str]) -> Counter[str]:
+def count_needed(part: str, names: Iterable[str]) -> Counter[str]:
     """How many forms of each kernel these calls need together.
 
     Parameters
@@ -118,7 +118,7 @@ class CompileProgress:
                         self._watch = None
                         return
                 elif _compiler_is_idle():  # an error or Ctrl-C ended the compilation without a word
-                    compile_log.abandoned()
+                    compile_log.abandon()
                     self._since, self._drawn = None, ""  # the line is no longer the last one on the terminal
                     self._clear()
                 else:
@@ -167,7 +167,7 @@ def progress_of(calls: Iterable[str]) -> tuple[int, int]:
     total : int
         The same with those that were not loaded yet; 0 if none of the calls is known.
     """
-    needed = needed_by("first calls", calls)
+    needed = count_needed("first calls", calls)
     seen = Counter(origin.kernel for origin in compile_log.record)
     compiled = Counter(origin.kernel for origin in compile_log.record if origin.source == "compiler")
     if not needed:

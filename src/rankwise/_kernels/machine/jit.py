@@ -107,19 +107,19 @@ class KernelLoader(NullCache):
         entry = self.entry(args, returns)
         found, missed = self._from_pack(entry, args, returns, target_context)
         if found is not None:
-            compile_log.loaded(self._name, _shown(args), "pack")
+            compile_log.record_load(self._name, _type_names(args), "pack")
             return found
         found, reason = self._from_cache(entry, target_context)
         if found is not None:
-            compile_log.loaded(self._name, _shown(args), "cache", missed)
+            compile_log.record_load(self._name, _type_names(args), "cache", missed)
             return found
-        compile_log.compilation_begins(self._name, _shown(args), f"{missed}; {reason}")
+        compile_log.compilation_begins(self._name, _type_names(args), f"{missed}; {reason}")
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for this signature, if the disk allows it."""
         args, returns = sigutils.normalize_signature(sig)
-        compile_log.compilation_ended(self._name, _shown(args))
+        compile_log.compilation_ended(self._name, _type_names(args))
         entry, folder = self.entry(args, returns), cache_folder()
         if entry is not None and folder is not None:
             KernelCache(folder).save((*entry, data.codegen.magic_tuple()), data)
@@ -140,7 +140,7 @@ class KernelLoader(NullCache):
 
     def _from_pack(self, entry: Any, args: Any, returns: Any, target_context: Any) -> tuple[Any, str]:
         """The code in the pack, or None and why there is none."""
-        opened = pack.installed()
+        opened = pack.open_installed()
         if isinstance(opened, str):
             return None, opened
         if entry is None or self._digest is None or not self._digest.exact:
@@ -162,7 +162,7 @@ class KernelLoader(NullCache):
         return found, "" if found is not None else "the cache does not hold it"
 
 
-def _shown(args: Any) -> str:
+def _type_names(args: Any) -> str:
     """The types of arguments as the record has them."""
     return f"({', '.join(map(str, args))})"
 

@@ -83,7 +83,7 @@ def kernel_digest(function: Callable[..., Any], options: Mapping[str, Any]) -> K
         If something is not understood, and there is no file that could be hashed in its place.
     """
     names = _Names(function)
-    digest = hashlib.sha256(_joined(_encoded(dict(options), names)))
+    digest = hashlib.sha256(_concat(_encode(dict(options), names)))
     exact = names.exact
     numbers = {id(function): 0}  # of functions by identity, in the order in which they are met
     waiting = [function]
@@ -112,12 +112,12 @@ def _own(function: Any) -> _Own:
     found = _known.get(function)
     if found is None:
         names = _Names(function)
-        digest = hashlib.sha256(_joined(_function_parts(function, names))).digest()
+        digest = hashlib.sha256(_concat(_function_parts(function, names))).digest()
         found = _known[function] = _Own(digest, names.functions, names.exact)
     return found
 
 
-def _joined(parts: Iterator[bytes]) -> bytes:
+def _concat(parts: Iterator[bytes]) -> bytes:
     """The pieces in one, each behind its length."""
     return b"".join(b"%d:" % len(part) + part for part in parts)
 
@@ -134,13 +134,13 @@ class _Names:
 def _function_parts(function: Any, names: _Names) -> Iterator[bytes]:
     """The pieces that describe a function: code, defaults, cells and globals."""
     yield from _code_parts(function.__code__, function.__globals__, names)
-    yield from _encoded((function.__defaults__, function.__kwdefaults__), names)
+    yield from _encode((function.__defaults__, function.__kwdefaults__), names)
     for cell in function.__closure__ or ():
         try:
             content = cell.cell_contents
         except ValueError:  # nothing was assigned to it
             continue
-        yield from _encoded(content, names)
+        yield from _encode(content, names)
 
 
 def _code_parts(code: CodeType, names_of_module: dict[str, Any], names: _Names) -> Iterator[bytes]:
@@ -152,14 +152,14 @@ def _code_parts(code: CodeType, names_of_module: dict[str, Any], names: _Names) 
         if isinstance(constant, CodeType):
             yield from _code_parts(constant, names_of_module, names)
         else:
-            yield from _encoded(constant, names)
+            yield from _encode(constant, names)
     builtins = names_of_module.get("__builtins__", {})
     builtins = vars(builtins) if isinstance(builtins, ModuleType) else builtins
     # names of attributes are among these: one that is also a global adds to the digest, which does no harm
     for name in code.co_names:
         if name in names_of_module:
             value = names_of_module[name]
-            yield from _encoded(value, names)
+            yield from _encode(value, names)
             if isinstance(value, ModuleType):
                 yield from _attributes(value, code.co_names, names)
         elif name in builtins:
@@ -184,10 +184,10 @@ def _attributes(module: ModuleType, wanted: tuple[str, ...], names: _Names) -> I
     for name in wanted:
         if name in inside:
             yield name.encode()
-            yield from _encoded(inside[name], names)
+            yield from _encode(inside[name], names)
 
 
-def _encoded(value: Any, names: _Names) -> Iterator[bytes]:
+def _encode(value: Any, names: _Names) -> Iterator[bytes]:
     """The pieces that describe a value; functions are noted, to be described on their own."""
     kind = type(value)
     if value is None or value is Ellipsis or kind in (bool, int, str, bytes):
@@ -201,18 +201,18 @@ def _encoded(value: Any, names: _Names) -> Iterator[bytes]:
     elif isinstance(value, (tuple, list)):
         yield f"{kind.__module__}.{kind.__qualname__} {getattr(kind, '_fields', '')} {len(value)}".encode()
         for one in value:
-            yield from _encoded(one, names)
+            yield from _encode(one, names)
     elif isinstance(value, (set, frozenset)):
         yield f"{kind.__name__} {len(value)}".encode()
-        yield from sorted(_joined(_encoded(one, names)) for one in value)
+        yield from sorted(_concat(_encode(one, names)) for one in value)
     elif isinstance(value, Mapping):
         yield f"{kind.__name__} {len(value)}".encode()
         for key in sorted(value, key=repr):
-            yield from _encoded(key, names)
-            yield from _encoded(value[key], names)
+            yield from _encode(key, names)
+            yield from _encode(value[key], names)
     elif isinstance(value, Dispatcher):
         yield b"kernel"
-        options = _joined(_encoded((value.targetoptions, value.locals), names))
+        options = _concat(_encode((value.targetoptions, value.locals), names))
         names.functions.append((value.py_func, options))
     elif isinstance(value, _Intrinsic):
         yield b"intrinsic"
@@ -226,7 +226,7 @@ def _encoded(value: Any, names: _Names) -> Iterator[bytes]:
         yield f"{kind.__name__} {value}".encode()
     elif isinstance(value, type) and (_is_foreign(value) or hasattr(value, "_fields")):
         yield f"class {value.__module__}.{value.__qualname__} {getattr(value, '_fields', '')}".encode()
-        yield from _encoded(getattr(value, "_field_defaults", None), names)
+        yield from _encode(getattr(value, "_field_defaults", None), names)
     elif isinstance(value, (BuiltinFunctionType, FunctionType, np.ufunc)) or _is_foreign(value):
         yield f"{kind.__name__} {getattr(value, '__module__', '')}.{getattr(value, '__name__', '')}".encode()
     else:

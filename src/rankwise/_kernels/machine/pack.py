@@ -184,7 +184,7 @@ class Pack:
 
 
 @cache
-def installed() -> Pack | str:
+def open_installed() -> Pack | str:
     """The pack of this installation if it can be used here, or the reason why there is none."""
     if os.environ.get("RANKWISE_PACK") == "0":
         return "RANKWISE_PACK=0 turns packs off"

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankwise._kernels.bits import trailing_zeros
 from rankwise._kernels.machine.jit import kernel
 from rankwise._kernels.text.decimal import is_break
-from rankwise._kernels.text.words import HIGH, ONES, U, byte, trailing_zeros, word
+from rankwise._kernels.text.words import HIGH, ONES, U, byte, word
 
 # why a range could not be read to its end; 0 means that it was
 BAD_LABEL, BAD_FEATURE, BAD_VALUE, EMPTY_QID, QID_LACKING, QID_UNEXPECTED = 1, 2, 3, 4, 5, 6

@@ -4,7 +4,7 @@ Ranges are independent of each other, so threads can share a file; every range w
 arrays. A range notes what it cannot decide alone: ids beyond the expected width, values that need Python's ``float``,
 the first byte that cannot be read and why.
 
-A first pass over the lines counts rows (:func:`count_rows`), so that every range knows its own.
+A first pass over the lines counts rows (:func:`count_rows`), so every range knows its own.
 
 Features are read at two speeds. In dense data each id is one more than the last and each value is a short decimal:
 `_steady` compares eight bytes with the expected announcement, and reads a number in two words without looking at single

@@ -5,18 +5,15 @@ trailing zero bits. None of these functions checks a bound: the caller keeps ``p
 """
 
 import sys
-from typing import Any
 
-import numba  # the whole first: threads that import its parts side by side break each other's import
-import numba.extending
 import numpy as np
 from llvmlite import ir
 from numba import types
 
+from rankwise._kernels.bits import intrinsic, trailing_zeros
 from rankwise._kernels.machine.jit import kernel
 
 U = np.uint64
-intrinsic: Any = numba.extending.intrinsic  # its result takes other arguments than the function that it decorates
 
 ONES = U(0x0101010101010101)
 HIGH = U(0x8080808080808080)
@@ -47,16 +44,6 @@ def byte(context, text, place):
         return builder.load(builder.gep(data, [arguments[1]]))
 
     return types.uint8(text, types.int64), generate
-
-
-@intrinsic
-def trailing_zeros(context, number):
-    """Zero bits below the lowest one bit; 64 for zero."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), generate
 
 
 @intrinsic

@@ -153,7 +153,7 @@ def format_rows(X, y, first, last, sparse, single, query, qid, qid_offset, docid
     """Write rows ``first`` to ``last`` into ``out``, which is large enough.
 
     Returns ``(bytes, long texts needed)``; where fewer texts were given, what was written is useless. The first row of
-    all names its last feature even if that is 0, so that a sparse text keeps the width of X.
+    all names its last feature even if that is 0, so a sparse text keeps the width of X.
     """
     at = 0
     used = 0

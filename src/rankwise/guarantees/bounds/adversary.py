@@ -20,15 +20,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import NumberRange, PositiveFloat, check_parameters
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import RankwiseError
-from rankwise.guarantees._bound import refuse_unless
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 
@@ -79,16 +79,12 @@ class Adversary(ShownAsFacts):
            [ 1.,  0.,  0.]])
     """
 
-    gamma: float
-    radius: float = 1.0
-    documents: int = 3
+    gamma: PositiveFloat
+    radius: PositiveFloat = 1.0
+    documents: Annotated[int, NumberRange(2)] = 3
 
     def __post_init__(self) -> None:
-        refuse_unless("Adversary", above=0, gamma=self.gamma, radius=self.radius)
-        if self.documents < 2:
-            raise RankwiseError(
-                f"a round of the adversary must have at least 2 documents, got documents={self.documents}"
-            )
+        check_parameters(self)
         if self.rounds < 1:
             raise RankwiseError(
                 f"with {self.documents} documents no mistake can be forced at so large a margin, got "

@@ -1,4 +1,4 @@
-r"""The queries at hand: what a boosted ranker has reached on them, and what a minimized loss tells about the measure.
+r"""The queries at hand: what a boosted ranker has reached on them, and what a minimized loss implies for the measure.
 
 All bounds of this module are about the training queries, not about future queries. :func:`smoothing_error`,
 :func:`surrogate_above_loss` and :func:`type_two_below_type_one` compare a loss that a ranker minimizes with the measure
@@ -109,7 +109,7 @@ def log_factor(*, phi: float, alpha: float, delta: float) -> float:
 def adarank_certificate(*, phi: Sequence[float], alpha: Sequence[float], delta: Sequence[float]) -> Bound:
     """AdaRank's training queries: 1 - (mean measure) <= 1 + log Pi, that is, a mean measure of -log Pi or more.
 
-    The value is rounded upwards, so that it holds for the mean as computed. Without rounds it is vacuous: Pi = 1.
+    The value is rounded upwards, so it holds for the mean as computed. Without rounds it is vacuous: Pi = 1.
 
     Parameters
     ----------

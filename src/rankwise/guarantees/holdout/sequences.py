@@ -95,7 +95,7 @@ class LowerPlugIn:
 
 
 class ConfidenceSequence(ShownAsFacts):
-    """A running interval for the mean of a stream of values, valid at all times at once.
+    """A running interval for the mean of a stream of values, valid simultaneously at all times.
 
     Parameters
     ----------
@@ -205,12 +205,12 @@ class ConfidenceSequence(ShownAsFacts):
         }
 
     @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> "ConfidenceSequence":
+    def from_dict(cls, state: dict[str, Any]) -> "ConfidenceSequence":
         """The sequence that :meth:`to_dict` described.
 
         Parameters
         ----------
-        told : dict of str to object
+        state : dict of str to object
             What ``to_dict`` returned.
 
         Returns
@@ -218,10 +218,10 @@ class ConfidenceSequence(ShownAsFacts):
         ConfidenceSequence
             A sequence that continues where the other was.
         """
-        found = cls(**told["settings"] | {"span": tuple(told["settings"]["span"])})
-        found.n, found._total = told["n"], told["total"]
+        found = cls(**state["settings"] | {"span": tuple(state["settings"]["span"])})
+        found.n, found._total = state["n"], state["total"]
         ends = [end for end in (found._below, found._above) if isinstance(end, LowerGrid)]
-        for end, kept in zip(ends, told["kept"], strict=True):
+        for end, kept in zip(ends, state["kept"], strict=True):
             end.low, end.capital = kept["low"], np.array(kept["capital"], dtype=np.float64)
             vars(end.moments).update(kept["moments"])
         return found
@@ -267,7 +267,7 @@ class ConfidenceSequence(ShownAsFacts):
                 Precondition(
                     "each value has the same mean, given the earlier ones", False if self.low > self.high else None
                 ),
-                Precondition(f"it holds at all times at once with probability {1 - self.delta:g}"),
+                Precondition(f"it holds simultaneously at all times with probability {1 - self.delta:g}"),
             ),
             source="Waudby-Smith and Ramdas, Estimating means of bounded random variables by betting, 2024",
             scope=SEQUENCE,
@@ -328,7 +328,7 @@ def anytime_radius(n: float, delta: float) -> float:
 
 
 class RunningMean:
-    r"""A mean of values in a span, with an interval for the mean of their expectations that holds at all times at once.
+    r"""A mean of values in a span, and an interval for the mean of their expectations that holds at any time.
 
     The statement is about the values that were given, in the order in which they were given: mu_i is the expectation of
     the i-th of them given the earlier ones. For a service that means the rankings that were judged, in the order in

@@ -114,7 +114,7 @@ class Parts(QueryLayout):
         self.start.flags.writeable = False
 
     @classmethod
-    def _reopened(cls, path: str, sha256: str, chosen: NDArray[np.int64] | None) -> "Parts":
+    def _reopen(cls, path: str, sha256: str, chosen: NDArray[np.int64] | None) -> "Parts":
         """The same data set in another process; an error if the folder holds another one now."""
         files = PartFiles(path, check=False)
         if files.manifest.index.sha256 != sha256:
@@ -124,7 +124,7 @@ class Parts(QueryLayout):
         return parts
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Parts._reopened, (self.path, self.manifest.index.sha256, self._chosen)
+        return Parts._reopen, (self.path, self.manifest.index.sha256, self._chosen)
 
     # ------------------------------------------------------------------------------------------- looking at it
 
@@ -262,9 +262,9 @@ class Parts(QueryLayout):
         if not pieces:
             pieces = [self._files.empty()]
         block = pieces[0] if len(pieces) == 1 else join_blocks(pieces)
-        return self._completed(block, first, last)
+        return self._complete(block, first, last)
 
-    def _completed(self, block: Queries, first: int, last: int) -> Queries:
+    def _complete(self, block: Queries, first: int, last: int) -> Queries:
         """The block with what other parts have: weights of 1, empty document ids."""
         lacking: dict[str, Any] = {}
         if block.weight is None and self.weight is not None:
@@ -455,13 +455,13 @@ class Parts(QueryLayout):
         marks : structured ndarray, shape (n_queries,)
             What :func:`rankwise.queries.fingerprints.fingerprints` computes.
         """
-        from rankwise.queries.fingerprints import FINGERPRINT, fingerprints, packed  # compiled code: opening needs none
+        from rankwise.queries.fingerprints import FINGERPRINT, fingerprints, pack_marks  # opening needs no compiler
 
         index, count = self._files.index, self.manifest.queries
         if "content" not in index:  # older versions computed other fingerprints
             blocks = (fingerprints(self.block(first, last)) for first, last in self.chunks())
             return np.concatenate([np.zeros(0, FINGERPRINT), *blocks])
-        marks = packed(index.array("content", np.uint64, (count,)), index.array("sketches", np.uint32, (count, 4)))
+        marks = pack_marks(index.array("content", np.uint64, (count,)), index.array("sketches", np.uint32, (count, 4)))
         return marks if self._chosen is None else marks[self._chosen]
 
     def verify(self, *, verbose: bool = False) -> None:

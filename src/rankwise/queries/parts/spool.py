@@ -1,6 +1,5 @@
 """Rows on their way to their queries: arrays in memory, and segments of them in a file on disk."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -255,10 +254,3 @@ class IdSpool:
             offset = offsets(lengths[first - begin :])
             texts.seek(self._marks[mark] + skipped)
             return StringColumn(_read(texts, np.uint8, int(offset[-1])), offset)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder of temporary files."""
-    for name in os.listdir(folder):
-        (folder / name).unlink()
-    folder.rmdir()

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ class PartsWriter(ShownAsFacts):
     part_bytes : int, default=268435456
         About how large a part is; no smaller than one chunk of about 65,536 documents.
     overwrite : bool, default=False
-        Whether a data set in parts that is there already is replaced.
+        Whether a data set in parts that already exists is replaced.
     n_jobs : int, default=None
         The number of threads for fingerprints; None uses every core.
     distinct : bool, default=False
@@ -120,9 +119,7 @@ class PartsWriter(ShownAsFacts):
             first = end
         self._write(block[first:])
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             if self._part is not None:
                 self._part.writer.__exit__(kind, error, trace)

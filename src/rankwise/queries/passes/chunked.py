@@ -26,7 +26,7 @@ from rankwise.queries import checks
 from rankwise.queries.passes.executors import Threads
 from rankwise.queries.passes.work import Executor, Work
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import EachChunk, Job, QueryLayout, add_results
+from rankwise.queries.source import EachChunk, Job, QuerySource, add_results
 
 if TYPE_CHECKING:
     from rankwise.queries.passes.journal import Journal
@@ -55,8 +55,8 @@ class Account:
         Whether each pass writes a line to ``logging``.
     journal : Journal or None
         The checkpoint, if there is one.
-    facts : dict
-        What was computed of the queries once.
+    survey : Survey or None
+        What one pass tells of every query, once it was made.
     """
 
     passes: int = 0
@@ -64,12 +64,12 @@ class Account:
     replayed: int = 0
     verbose: bool = False
     journal: "Journal | None" = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    survey: "Survey | None" = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkedQueries(QueryLayout):
+class ChunkedQueries(QuerySource):
     """Judged queries that are read chunk by chunk.
 
     Attributes
@@ -77,7 +77,7 @@ class ChunkedQueries(QueryLayout):
     source : Parts
         The data set.
     executor : Executor
-        Who computes.
+        The executor of passes.
     weight : ndarray of shape (n_queries,) or None
         The query weights.
     reweighted : bool
@@ -126,10 +126,9 @@ class ChunkedQueries(QueryLayout):
 
     def __getitem__(self, mask: NDArray[np.bool_]) -> "ChunkedQueries":
         """The queries of a mask."""
-        facts = {}
-        if "survey" in self.account.facts:
-            facts["survey"] = self.survey.of_some(mask)
-        found = ChunkedQueries.of(self.source[mask], self.executor, verbose=self.account.verbose, facts=facts)
+        known = self.account.survey
+        survey = None if known is None else known.of_some(mask)
+        found = ChunkedQueries.of(self.source[mask], self.executor, verbose=self.account.verbose, survey=survey)
         return found if not self.reweighted else found.with_weight(self.query_weight[mask])
 
     def names(self) -> list[Any]:
@@ -174,10 +173,9 @@ class ChunkedQueries(QueryLayout):
     @property
     def survey(self) -> "Survey":
         """What one pass tells of every query; it is made at the first use."""
-        known: Survey | None = self.account.facts.get("survey")
-        if known is None:
-            known = self.account.facts["survey"] = Survey.of(self)
-        return known
+        if self.account.survey is None:
+            self.account.survey = Survey.of(self)
+        return self.account.survey
 
     def blocks(self) -> Iterator[Queries]:
         """The queries of every chunk, in order."""
@@ -186,10 +184,6 @@ class ChunkedQueries(QueryLayout):
     def lazy(self) -> Queries:
         """The queries with features that are read when rows of them are asked for; see :meth:`rankwise.Parts.lazy`."""
         return self.source.lazy()  # type: ignore[no-any-return]
-
-    def as_source(self, verbose: bool = False) -> Self:
-        """The queries themselves."""
-        return self
 
     def require_labels(self) -> None:
         """Raise an error if the documents are not judged."""

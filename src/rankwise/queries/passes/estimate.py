@@ -29,7 +29,7 @@ class Estimate:
     workers : int
         The number of workers.
     executor : str
-        Who computes.
+        The executor.
     """
 
     passes: int

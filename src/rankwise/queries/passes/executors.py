@@ -2,7 +2,7 @@
 
 :class:`Threads` is the default: chunks are read from mapped files, and kernels release the GIL. The workers of
 :class:`Processes` map the files themselves and keep the chunks that they are given: a chunk goes to the same worker in
-every pass, so that what is prepared for it stays there, and a worker that dies is started again and its chunks are
+every pass, so what is prepared for it stays there, and a worker that dies is started again and its chunks are
 computed again, to the same bits. :func:`executor_of` returns the executor of a name or a client.
 
 The workers of a :class:`Cluster` open the folder themselves, too. Dask moves and repeats the chunks of workers that are
@@ -20,9 +20,10 @@ import signal
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,8 +84,49 @@ class Threads:
         """There is nothing to end."""
 
 
+class Retried:
+    """The result of a chunk, which is computed again each time that its worker is lost.
+
+    Parameters
+    ----------
+    submit : callable
+        Starts the chunk and returns a future; called with the number of workers that were lost before.
+    lost : tuple of type
+        The errors of a lost worker.
+    lives : int
+        How many workers are tried.
+    problem : str
+        The error message behind the number of lost workers.
+    """
+
+    def __init__(
+        self, submit: Callable[[int], Any], lost: tuple[type[BaseException], ...], lives: int, problem: str
+    ) -> None:
+        self._submit, self._lost, self._lives, self._problem = submit, lost, lives, problem
+        self._future = submit(0)
+
+    def result(self) -> Any:
+        """The result, or an error if too many workers were lost."""
+        for life in range(1, self._lives):
+            with suppress(*self._lost):
+                return self._future.result()
+            self._future = self._submit(life)
+        try:
+            return self._future.result()
+        except self._lost as error:
+            raise RankwiseError(f"{self._lives} {self._problem}") from error
+
+    def cancel(self) -> None:
+        """Do not compute the chunk if nobody has begun."""
+        self._future.cancel()
+
+
 # A chunk that ended this many workers is given up.
 _LIVES = 3
+_GIVEN_UP = (
+    "worker processes died one after the other on the same chunk: there may be too little memory, or the script starts "
+    "processes outside of `if __name__ == '__main__':`"
+)
 
 
 class Processes:
@@ -129,34 +171,26 @@ class Processes:
             unfinished = path.with_suffix(f".{threading.get_ident()}")
             unfinished.write_bytes(work.pickled)
             unfinished.replace(path)
-        total = len(work.chunks)
 
-        def submit(number: int) -> _Retried:
+        def submit(number: int) -> Retried:
             # consecutive chunks for one worker would leave the others idle within a window
-            return _Retried(self, number % self._count, (str(path), number, tuple(arguments)))
+            given = number % self._count, str(path), number, tuple(arguments)
+            return Retried(lambda lost: self._submit(*given), (BrokenProcessPool,), _LIVES, _GIVEN_UP)
 
-        return in_order(submit, numbers, min(total, WINDOW * self._count))
+        return in_order(submit, numbers, min(len(work.chunks), WINDOW * self._count))
 
-    def submit(self, worker: int, given: tuple[Any, ...]) -> "tuple[ProcessPoolExecutor, Future[Any]]":
+    def _submit(self, worker: int, *given: Any) -> "Future[Any]":
         """Start a chunk on a worker, which is started if it does not run."""
         with self._lock:
-            for _ in range(_LIVES):
-                pool = self._pools[worker]
-                if pool is None:
-                    pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=(self._limit,))
-                    self._pools[worker] = pool
+            pool = self._pools[worker]
+            if pool is not None:
                 try:
-                    return pool, pool.submit(_chunk, *given)
-                except BrokenProcessPool:
-                    self.renew(worker, pool)
-        raise RankwiseError(_GIVEN_UP)
-
-    def renew(self, worker: int, broken: ProcessPoolExecutor) -> None:
-        """Put an end to a worker that died, so that the next chunk starts another one."""
-        with self._lock:
-            if self._pools[worker] is broken:
-                self._pools[worker] = None
-        broken.shutdown(wait=False, cancel_futures=True)
+                    return pool.submit(_chunk, *given)
+                except BrokenProcessPool:  # its process died
+                    pool.shutdown(wait=False, cancel_futures=True)
+            pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=(self._limit,))
+            self._pools[worker] = pool
+            return pool.submit(_chunk, *given)
 
     def forget(self, spent: Mapping[str, Any]) -> None:
         """Drop the work; workers drop what they prepared for it when the next work comes."""
@@ -166,32 +200,6 @@ class Processes:
     def close(self) -> None:
         """End the workers."""
         self._end()
-
-
-_GIVEN_UP = (
-    f"{_LIVES} worker processes died one after the other on the same chunk: there may be too little memory, or the "
-    "script starts processes outside of `if __name__ == '__main__':`"
-)
-
-
-class _Retried:
-    """The result of a chunk, computed again by another worker if its own one dies."""
-
-    def __init__(self, pools: Processes, worker: int, given: tuple[Any, ...]) -> None:
-        self._pools, self._worker, self._given = pools, worker, given
-        self._pool, self._future = pools.submit(worker, given)
-
-    def result(self) -> Any:
-        for _ in range(_LIVES):
-            try:
-                return self._future.result()
-            except BrokenProcessPool:
-                self._pools.renew(self._worker, self._pool)
-                self._pool, self._future = self._pools.submit(self._worker, self._given)
-        raise RankwiseError(_GIVEN_UP)
-
-    def cancel(self) -> None:
-        self._future.cancel()
 
 
 def _close(pools: list[ProcessPoolExecutor | None], folder: "tempfile.TemporaryDirectory[str]") -> None:
@@ -206,6 +214,24 @@ def _close(pools: list[ProcessPoolExecutor | None], folder: "tempfile.TemporaryD
 
 _kept = Kept()
 _works: dict[str, Work] = {}
+_works_lock = threading.Lock()
+# Works that a worker knows; the oldest is over, or comes again with its chunk.
+_MOST_WORKS = 64
+
+
+def _work_of(key: str, payload: Callable[[], bytes]) -> Work:
+    """The work of this key, which is unpickle at its first chunk."""
+    with _works_lock:
+        if key not in _works:
+            if len(_works) >= _MOST_WORKS:
+                _drop(next(iter(_works)))
+            _works[key] = Work.unpickle(payload())
+        return _works[key]
+
+
+def _drop(key: str) -> None:
+    del _works[key]
+    _kept.forget(key)
 
 
 def _begin(limit: int | None) -> None:
@@ -225,13 +251,9 @@ def _end_with(parent: Any) -> None:
 
 def _chunk(path: str, number: int, arguments: tuple[Any, ...]) -> Any:
     """The result of one chunk; the work is read from its file at the first one."""
-    work = _works.get(path)
-    if work is None:
-        for other in [one for one in _works if not Path(one).exists()]:  # works that are over
-            del _works[other]
-            _kept.forget(other)
-        work = _works[path] = Work.unpickled(Path(path).read_bytes())
-    return work.result(number, arguments, _kept, path)
+    for other in [key for key in _works if not Path(key).exists()]:  # works that are over
+        _drop(other)
+    return _work_of(path, Path(path).read_bytes).result(number, arguments, _kept, path)
 
 
 # ------------------------------------------------------------------------------------------------------------ a cluster
@@ -280,28 +302,29 @@ class Cluster:
         addresses = self._addresses()
         window = WINDOW * max(1, sum(self.client.nthreads().values()))
         given = self.client.scatter([tuple(arguments)], broadcast=True)[0] if _large(arguments) else tuple(arguments)
+        lost = (require("distributed.scheduler").KilledWorker, CancelledError)
 
-        def submit(number: int) -> _Repeated:
-            return _Repeated(self, work, number, given, addresses, tuple(arguments))
+        def submit(number: int) -> Retried:
+            def send(losses: int) -> Any:
+                if not losses:
+                    return self._submit(work, number, given, addresses)
+                self.forget({"key": work.key})  # all workers that held it are lost
+                return self._submit(work, number, tuple(arguments), ())
 
-        return in_order(submit, numbers, window)
+            problem = "Dask workers were lost on the same chunk: there may be too little memory"
+            return Retried(send, lost, _CLUSTER_LIVES, problem)
 
-    def submit(self, work: Work, number: int, arguments: Any, addresses: Sequence[str]) -> Any:
+        for number, (worker, found) in zip(numbers, in_order(submit, numbers, window), strict=True):
+            self._check(worker, found, work, number, tuple(arguments))
+            yield found
+
+    def _submit(self, work: Work, number: int, arguments: Any, addresses: Sequence[str]) -> Any:
         """Start a chunk, on the worker that had it in the pass before if it is still there."""
         where: dict[str, Any] = {}
         if addresses:
             where = {"workers": [addresses[number % len(addresses)]], "allow_other_workers": True}
-        return self.client.submit(
-            _chunk_on_cluster,
-            work.key,
-            self._payload(work),
-            number,
-            arguments,
-            self._limit,
-            pure=False,
-            retries=_CLUSTER_LIVES,
-            **where,
-        )
+        given = (work.key, self._payload(work), number, arguments, self._limit)
+        return self.client.submit(_chunk_on_cluster, *given, pure=False, retries=_CLUSTER_LIVES, **where)
 
     def _payload(self, work: Work) -> Any:
         if len(work.pickled) <= _SMALL:
@@ -311,12 +334,7 @@ class Cluster:
                 self._sent[work.key] = self.client.scatter(work.pickled, broadcast=True, hash=False)
             return self._sent[work.key]
 
-    def send_again(self, work: Work) -> None:
-        """Forget that a work was sent: all workers that held it are lost."""
-        with self._lock:
-            self._sent.pop(work.key, None)
-
-    def check(self, worker: "WorkerFacts", found: Any, work: Work, number: int, arguments: tuple[Any, ...]) -> None:
+    def _check(self, worker: "WorkerFacts", found: Any, work: Work, number: int, arguments: tuple[Any, ...]) -> None:
         """Refuse a worker whose arithmetic is not that of this process: its first chunk is computed here, too."""
         if not self._strict or worker.address in self._known:
             return
@@ -339,7 +357,7 @@ class Cluster:
         )
 
     def forget(self, spent: Mapping[str, Any]) -> None:
-        """Drop the work; workers drop what they prepared when they need the room."""
+        """Drop the work, which is sent again if needed; workers drop what they prepared when they need the room."""
         with self._lock:
             self._sent.pop(spent.get("key", ""), None)
 
@@ -351,60 +369,19 @@ def _large(arguments: Sequence[Any]) -> bool:
     return sum(one.nbytes for one in arguments if isinstance(one, np.ndarray)) > _SMALL
 
 
-class _Repeated:
-    """The result of a chunk, sent out again if everything that it needs was lost."""
-
-    def __init__(
-        self, cluster: Cluster, work: Work, number: int, given: Any, addresses: Sequence[str], plain: tuple[Any, ...]
-    ) -> None:
-        self._cluster, self._work, self._number, self._plain = cluster, work, number, plain
-        self._future = cluster.submit(work, number, given, addresses)
-
-    def result(self) -> Any:
-        lost = (require("distributed.scheduler").KilledWorker, require("concurrent.futures").CancelledError)
-        for life in range(_CLUSTER_LIVES):
-            try:
-                facts, found = self._future.result()
-            except lost as error:
-                if life + 1 == _CLUSTER_LIVES:
-                    raise RankwiseError(
-                        f"{_CLUSTER_LIVES} Dask workers were lost on the same chunk: there may be too little memory"
-                    ) from error
-                self._cluster.send_again(self._work)
-                self._future = self._cluster.submit(self._work, self._number, self._plain, ())
-                continue
-            self._cluster.check(facts, found, self._work, self._number, self._plain)
-            return found
-        raise AssertionError("the loop returns or raises")
-
-    def cancel(self) -> None:
-        self._future.cancel()
-
-
-# ------------------------------------------------------------------------------------------------------- on a worker
-
-_works_of_cluster: dict[str, Work] = {}
-_kept_by_cluster: dict[str, Kept] = {}
-_works_lock = threading.Lock()
-
-
 def _chunk_on_cluster(key: str, payload: bytes, number: int, arguments: tuple[Any, ...], limit: int | None) -> Any:
     """(what the worker is, result) of one chunk."""
+    global _kept
     with _works_lock:
-        kept = _kept_by_cluster.setdefault("all", Kept(limit))
-        work = _works_of_cluster.get(key)
-        if work is None:
-            if len(_works_of_cluster) >= 64:  # the oldest is over, or comes again with its chunk
-                oldest = next(iter(_works_of_cluster))
-                del _works_of_cluster[oldest]
-                kept.forget(oldest)
-            work = _works_of_cluster[key] = Work.unpickled(payload)
+        if not _works:
+            _kept = Kept(limit)
+    work = _work_of(key, lambda: payload)
     try:
         address = require("distributed").get_worker().address
     except ValueError:  # no worker: the same function in a test
         address = "here"
     own = arithmetic()
-    return WorkerFacts(address, own.facts, own.digest), work.result(number, arguments, kept, key)
+    return WorkerFacts(address, own.facts, own.digest), work.result(number, arguments, _kept, key)
 
 
 class WorkerFacts(NamedTuple):

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from rankwise._files import take_lock
 from rankwise.errors import FileFormatError, RankwiseError
 from rankwise.queries.passes.work import Work
 
@@ -57,7 +58,9 @@ class Journal:
         self._lock = threading.Lock()
         self._file: BinaryIO = open(path, "a+b")  # noqa: SIM115 - closed by close()
         try:
-            _lock_file(self._file, path)
+            # the system gives the lock back when the process ends, however that happens
+            if take_lock(self._file.fileno()) is None:
+                raise RankwiseError(f"{path.parent} is in use by another fit")
             self._read(path, dict(about))
         except BaseException:
             self._file.close()
@@ -75,7 +78,7 @@ class Journal:
         head = _record(self._file) if magic == _MAGIC else None
         if head is None:  # new, or cut off before anything was known
             self._file.truncate(0)
-            self._write(_MAGIC + _framed(json.dumps(about, sort_keys=True).encode()))
+            self._write(_MAGIC + _frame(json.dumps(about, sort_keys=True).encode()))
             return
         known = json.loads(head)
         for name in about:
@@ -120,7 +123,7 @@ class Journal:
             stored = io.BytesIO()
             for one in result:
                 np.lib.format.write_array(stored, np.asarray(one), allow_pickle=False)
-            self._write(_framed(key + stored.getvalue()))
+            self._write(_frame(key + stored.getvalue()))
             self._found[key] = result
 
     def close(self) -> None:
@@ -128,7 +131,7 @@ class Journal:
         self._file.close()
 
 
-def _framed(data: bytes) -> bytes:
+def _frame(data: bytes) -> bytes:
     return _HEAD.pack(len(data), zlib.crc32(data)) + data
 
 
@@ -177,15 +180,3 @@ def _add(found: Any, value: Any) -> None:
         found.update(f"{value.__module__}.{value.__qualname__}".encode())
     else:
         found.update(repr(value).encode())
-
-
-def _lock_file(file: BinaryIO, path: Path) -> None:
-    """Hold the file for this process; the system lets it go when the process ends, however that happens."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise RankwiseError(f"{path.parent} is in use by another fit") from error

@@ -86,7 +86,7 @@ class Work:
         return hashlib.blake2b(self.pickled, digest_size=16).hexdigest()
 
     @classmethod
-    def unpickled(cls, data: bytes) -> "Work":
+    def unpickle(cls, data: bytes) -> "Work":
         """The work that a worker received."""
         return cls(*pickle.loads(data))
 

@@ -306,7 +306,7 @@ class _Collected:
         record = None if seen is None else seen.record
         if record is None:
             return Precondition(LEARNED)
-        found = record.compared(TrainingRecord.of(queries, n_jobs=self.ranker.n_jobs))
+        found = record.compare(TrainingRecord.of(queries, n_jobs=self.ranker.n_jobs))
         if found == "other":
             self.notes.append(f"the training queries given are not those of the fit, which saw {record.count:,}")
         elif found == "with other weights":

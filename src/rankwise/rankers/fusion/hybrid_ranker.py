@@ -1,12 +1,11 @@
 """`HybridRanker`: the weights of BM25, vector and other scores in hybrid search, learned for a measure.
 
 The best weights on the simplex are searched by a grid and then by moves between pairs of weights (:func:`search`).
-Weights are whole hundredths. A measure is piecewise constant in them, so that gradients say nothing and evaluations say
-everything: there are few dimensions, and every candidate is measured exactly. With two columns all 101 candidates are
-measured. With more, a grid comes first, and then moves of 10, 5, 2 and 1 hundredths from one weight to another, from
-each of the best candidates, until none improves the mean. At last the surroundings of the best are measured, so that
-draws of the queries (the bootstrap) find their own best weights there. Of more than six columns, the six that rank best
-alone share the weight.
+Weights are whole hundredths. A measure is piecewise constant in them: its gradients are 0, but there are few
+dimensions, and every candidate is measured exactly. With two columns all 101 candidates are measured. With more, a grid
+comes first, and then moves of 10, 5, 2 and 1 hundredths from one weight to another, from each of the best candidates,
+until none improves the mean. At last the surroundings of the best are measured, so that draws of the queries (the
+bootstrap) find their own best weights there. Of more than six columns, the six that rank best alone share the weight.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -165,27 +164,27 @@ class HybridRanker(Ranker):
             search(candidates, queries.n_features, lambda: bar.advance(1))
         weights, values, means = candidates.arrays()
         self.weights_ = weights[first_of_the_best(means)]
-        drawn = self._draw_bootstrap(weights, values, weight)
-        ends = _ends(weights[drawn.chosen]) if len(drawn.chosen) else np.full((len(self.weights_), 2), np.nan)
+        chosen, drawn = self._draw_bootstrap(weights, values, weight)
+        ends = _ends(weights[chosen]) if len(chosen) else np.full((len(self.weights_), 2), np.nan)
         self.intervals_ = self._table(self.weights_, ends)
         if queries.n_features == 2:
             order = np.argsort(weights[:, 0])
-            band = _ends(drawn.means) if len(drawn.chosen) else np.full((len(means), 2), np.nan)
+            band = _ends(drawn) if len(chosen) else np.full((len(means), 2), np.nan)
             self.curve_ = self._curve(np.column_stack((weights[:, 0], means, band))[order])
 
-    def _draw_bootstrap(self, weights: Vector, values: Vector, weight: Vector) -> "_Drawn":
-        """The choice and the means of all candidates, for queries that are drawn again with replacement."""
+    def _draw_bootstrap(self, weights: Vector, values: Vector, weight: Vector) -> tuple[NDArray[np.int64], Matrix]:
+        """(the chosen candidate, the means of all candidates) of every draw of the queries with replacement."""
         counts = ~np.isnan(values).any(axis=0) & (weight > 0)
         own, weight = values[:, counts], weight[counts]
         random, found = as_random(self.random_state), []
         if not len(weight):
-            return _Drawn(np.empty(0, dtype=np.int64), np.empty((0, len(weights))))
+            return np.empty(0, dtype=np.int64), np.empty((0, len(weights)))
         for _ in range(self.bootstrap):
             often = np.bincount(random.integers(len(weight), size=len(weight)), minlength=len(weight)) * weight
             total = often.sum()
             found.append(own @ (often / total) if total else np.full(len(own), np.nan))
         chosen = [first_of_the_best(means) for means in found]
-        return _Drawn(np.array(chosen, dtype=np.int64), np.array(found).reshape(len(found), len(weights)))
+        return np.array(chosen, dtype=np.int64), np.array(found).reshape(len(found), len(weights))
 
     def _fixed_weights(self, columns: int) -> Vector | None:
         if self.weights is None:
@@ -274,22 +273,6 @@ class HybridRanker(Ranker):
         self.intervals_ = self._table(self.weights_, store.array("intervals", np.float64, (width, 2)))
         if "curve" in store:
             self.curve_ = self._curve(store.array("curve", np.float64, (None, 4)))
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    """What the draws of the bootstrap chose.
-
-    Attributes
-    ----------
-    chosen : ndarray of int64, shape (n_draws,)
-        The best candidate of each draw.
-    means : ndarray of shape (n_draws, n_candidates)
-        The mean of every candidate on each draw.
-    """
-
-    chosen: NDArray[np.int64]
-    means: Vector
 
 
 def _ends(draws: Vector) -> Vector:

@@ -31,7 +31,6 @@ Matrix = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Normalizer = Literal["min_max", "l2", "z_score", "rrf", "none"]
 Engine = Literal["opensearch", "elasticsearch", "vespa", "solr"]
-Combination = Literal["arithmetic_mean", "geometric_mean", "harmonic_mean"]
 
 # The normalizers of each engine; None is the textbook's.
 RULES: dict[str | None, tuple[str, ...]] = {
@@ -41,7 +40,6 @@ RULES: dict[str | None, tuple[str, ...]] = {
     "vespa": ("min_max", "rrf", "none"),
     "solr": ("min_max", "rrf", "none"),
 }
-COMBINATIONS = ("arithmetic_mean", "geometric_mean", "harmonic_mean")
 # Engines on Lucene, whose scores are never negative.
 _LUCENE = ("opensearch", "elasticsearch", "solr")
 
@@ -161,7 +159,7 @@ class Fusion:
         low, high = of.each(np.fmin, x), of.each(np.fmax, x)
         found = np.where(low == high, 0.0, (scaled - mean) / np.where(sd > 0, sd, 1.0))
         found[~here] = np.nan
-        # 0 is the mean of a column: who was not returned stands with its last
+        # 0 is the mean of a column: documents that were not returned get its smallest score
         last = of.each(np.fmin, found)
         return np.where(here, found, np.where(np.isnan(last), 0.0, last))
 

@@ -2,7 +2,7 @@
 
 :class:`Network` is what a fit returns: it scores row by row in float64, by compiled code. :class:`Layers` is what a fit
 trains: scores of a batch, and the gradient of a function of these scores with respect to all weights. Both read the
-weights from one vector, theta, so that an optimizer needs to know nothing about layers.
+weights from one vector, theta, so an optimizer needs to know nothing about layers.
 
 :class:`Training` runs AdamW on batches of whole queries, for any loss of the package.
 """
@@ -66,7 +66,7 @@ class Layers:
         hidden = sum((below + 1) * above for below, above in pairwise(self.widths))
         return hidden + self.widths[-1] + self.widths[0]
 
-    def opened(self, theta: Matrix) -> tuple[list[Layer], Matrix, Matrix]:
+    def views(self, theta: Matrix) -> tuple[list[Layer], Matrix, Matrix]:
         """(hidden layers, v, u) as views of theta."""
         layers, place = [], 0
         for number, (below, above) in enumerate(pairwise(self.widths)):
@@ -77,14 +77,14 @@ class Layers:
         end = place + self.widths[-1]
         return layers, theta[place:end], theta[end:]
 
-    def drawn(self, rng: np.random.Generator, varies: NDArray[np.bool_]) -> NDArray[np.float32]:
+    def draw(self, rng: np.random.Generator, varies: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Random weights to start from; features that do not vary have weight 0, and keep it.
 
         Hidden layers are drawn as K. He et al. do (2015, doi:10.1109/ICCV.2015.123), uniformly with variance 2 / n_in.
         The linear part starts at 0.
         """
         theta = np.zeros(self.size, dtype=np.float32)
-        layers, v, _ = self.opened(theta)
+        layers, v, _ = self.views(theta)
         for number, layer in enumerate(layers):
             inputs = int(varies.sum()) if number == 0 else layer.weight.shape[1]
             reach = np.sqrt(6.0 / max(inputs, 1))
@@ -93,10 +93,10 @@ class Layers:
         v[:] = rng.uniform(-1.0, 1.0, len(v)) / np.sqrt(len(v))
         return theta
 
-    def decayed(self) -> NDArray[np.bool_]:
+    def find_decayed(self) -> NDArray[np.bool_]:
         """The weights that are penalized: all but the biases."""
         found = np.ones(self.size, dtype=bool)
-        for layer in self.opened(found)[0]:
+        for layer in self.views(found)[0]:
             layer.bias[:] = False
         return found
 
@@ -121,7 +121,7 @@ class Layers:
         passed : list of tuple
             For every hidden layer the values below it, and the slopes of its own values.
         """
-        layers, v, u = self.opened(theta)
+        layers, v, u = self.views(theta)
         h, passed = Z, []
         for number, layer in enumerate(layers):
             a = h @ layer.weight.T + layer.bias
@@ -151,7 +151,7 @@ class Layers:
             The gradient.
         """
         found = np.empty_like(theta)
-        (layers, v, _), (into, to_v, to_u) = self.opened(theta), self.opened(found)
+        (layers, v, _), (into, to_v, to_u) = self.views(theta), self.views(found)
         h, Z = passed[-1]
         to_v[:], to_u[:] = slopes @ h, slopes @ Z
         upper = slopes[:, None] * v
@@ -181,11 +181,11 @@ class Network:
     widths: tuple[int, ...]
     theta: NDArray[np.float32]
 
-    def opened(self) -> tuple[list[Layer], Vector, Vector]:
+    def views(self) -> tuple[list[Layer], Vector, Vector]:
         """(hidden layers, weights of the last layer, weights of the standardized features) in float64."""
-        return Layers(self.widths).opened(self.theta.astype(np.float64))
+        return Layers(self.widths).views(self.theta.astype(np.float64))
 
-    def standardized(self, X: Floats) -> NDArray[np.float32]:
+    def standardize(self, X: Floats) -> NDArray[np.float32]:
         """The features of a batch, standardized, in the type that is trained on."""
         return ((X - self.center) / self.scale).astype(np.float32)
 
@@ -219,7 +219,7 @@ TOO_LARGE = "the features are too large to learn from: scale them"
 def moments(queries: Queries) -> tuple[Vector, Vector]:
     """Mean and standard deviation of every feature over the documents of queries of non-zero weight.
 
-    The deviation is 0 where a feature does not vary. The rows are added query after query, so that their order in X
+    The deviation is 0 where a feature does not vary. The rows are added query after query, so their order in X
     changes no bit.
     """
     mean, squares = np.zeros(queries.n_features), np.zeros(queries.n_features)
@@ -343,9 +343,9 @@ class Training:
         layers = Layers((queries.n_features, *hidden))
         mean, deviation = moments(queries)
         varies = deviation > 0
-        theta = layers.drawn(rng, varies)
+        theta = layers.draw(rng, varies)
         network = Network(mean, np.where(varies, deviation, 1.0), layers.widths, theta)
-        decay = np.where(layers.decayed(), np.float32(weight_decay), np.float32(0.0))
+        decay = np.where(layers.find_decayed(), np.float32(weight_decay), np.float32(0.0))
         queries = queries._replace(qid=None, docid=None)  # which batches would copy
         return cls(queries, loss, network, AdamW(learning_rate, decay), rng=rng, **options)
 
@@ -371,7 +371,7 @@ class Training:
     def _step(self, part: Queries, weight: Vector) -> Vector:
         """One step on a batch of grouped queries; the losses of the queries before it are returned."""
         layers, theta = Layers(self.network.widths), self.network.theta
-        scores, passed = layers.scores(theta, self.network.standardized(part.X), self._kept(part.n_documents))
+        scores, passed = layers.scores(theta, self.network.standardize(part.X), self._draw_dropout(part.n_documents))
         self._refuse_unless_finite(scores)
         lists = PreparedLists.of(self.loss, part.labels(), part.start)
         values, slopes = loss_lists(lists, scores.astype(np.float64), n_jobs=self.n_jobs)
@@ -383,7 +383,7 @@ class Training:
         if not np.isfinite(values).all():
             raise RankwiseError("the weights overflowed: pass a smaller learning_rate")
 
-    def _kept(self, count: int) -> list[Single] | None:
+    def _draw_dropout(self, count: int) -> list[Single] | None:
         """Factors of the hidden values: 0 for those that are dropped, and more than 1 for the others."""
         if not self.dropout:
             return None

@@ -137,10 +137,10 @@ class NeuralRanker(Ranker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
         rng = as_random(self.random_state)
-        train, held = self._divided(queries, rng) if validation is None else (queries, validation)
+        train, held = self._divide(queries, rng) if validation is None else (queries, validation)
         training = Training.of(
             train,
-            self._trained_loss(),
+            self._choose_loss(),
             tuple(map(int, self.hidden)),
             rng,
             learning_rate=self.learning_rate,
@@ -165,7 +165,7 @@ class NeuralRanker(Ranker):
                 bar.advance(1)
             self._take(record)
 
-    def _trained_loss(self) -> Loss:
+    def _choose_loss(self) -> Loss:
         if self.loss is not None:
             return self.loss
         try:
@@ -173,7 +173,7 @@ class NeuralRanker(Ranker):
         except RankwiseError:
             return SmoothNDCG(k=10)
 
-    def _divided(self, queries: Queries, rng: np.random.Generator) -> tuple[Queries, Queries | None]:
+    def _divide(self, queries: Queries, rng: np.random.Generator) -> tuple[Queries, Queries | None]:
         """(queries to train on, queries that select the epoch); the same queries and None if there is only one."""
         parts = parts_of(queries, _HELD_OUT, rng)
         if not parts:

@@ -11,7 +11,7 @@ from rankwise._kernels import mercer, parallel
 from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
-from rankwise.features.kernel_maps import FourierFeatures, Kernel, KernelPCAMap, kernel_shape
+from rankwise.features.kernel_maps import Degree, FourierFeatures, Kernel, KernelPCAMap, kernel_shape
 from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
 from rankwise.queries import checks
@@ -125,7 +125,7 @@ class KernelPerceptron(OnlineLearner):
     eta: PositiveFloat = 1.0
     kernel: Kernel = "rbf"
     gamma: PositiveFloat | None = None
-    degree: PositiveInt = 3
+    degree: Degree = 3
     coef0: NonNegativeFloat = 1.0
     map: PositiveInt | None = None
     budget: Annotated[int, NumberRange(1, _MOST_STORED, closed="both")] | None = None

@@ -110,9 +110,7 @@ class OnlineLearner(Ranker):
             state, ledger, seen = run
             whole = seen.training.length + seen.training.forgotten == len(queries)
             record = (
-                TrainingRecord().added(marks, queries.weight)
-                if whole
-                else TrainingRecord.of(queries, n_jobs=self.n_jobs)
+                TrainingRecord().add(marks, queries.weight) if whole else TrainingRecord.of(queries, n_jobs=self.n_jobs)
             )
             self._take(state, replace(ledger, record=record), seen)
             return bool(state.rounds)
@@ -323,7 +321,7 @@ def _recorded(
         seen = seen.with_training(played.marks)
     if ledger.record is not None:
         weight = None if queries.weight is None else queries.weight[played.order]
-        ledger = replace(ledger, record=ledger.record.added(played.marks, weight))
+        ledger = replace(ledger, record=ledger.record.add(played.marks, weight))
     return ledger, seen
 
 

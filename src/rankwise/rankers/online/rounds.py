@@ -17,7 +17,7 @@ from rankwise._tables import facts_html
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses.compute import KERNEL, label_classes
 from rankwise.measures.compute import ScoredLists
-from rankwise.queries.fingerprints import SKETCHED, column_keys, packed, projection_signs
+from rankwise.queries.fingerprints import SKETCHED, column_keys, pack_marks, projection_signs
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 from rankwise.rankers.online.learner import GATHERED, LinearOnlineLearner
@@ -315,7 +315,7 @@ class SingleRounds:
             self._scores[:documents],
             self._loss[:rounds],
             self._mistake[:rounds],
-            packed(self._hashes[:rounds], self._sketches[:rounds]),
+            pack_marks(self._hashes[:rounds], self._sketches[:rounds]),
         )
         labels = self._labels[:documents]
         lists = ScoredLists(shown.scores, labels, start)

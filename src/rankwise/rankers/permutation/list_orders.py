@@ -147,7 +147,7 @@ class ListOrders:
         start, longest = self.queries.start, int(self.queries.sizes.max(initial=1))
         names = self._canonical(orders).astype(np.min_scalar_type(longest))  # small, because the sets keep them
         own = [names[start[q] : start[q + 1]].tobytes() for q in chosen.tolist()]
-        fresh = sets.unknown(imperfect, chosen.tolist(), own)
+        fresh = sets.take_new(imperfect, chosen.tolist(), own)
         lists = chosen[fresh]
         sets.add(imperfect, lists, self._vectors(lists, orders), missed[fresh])
         return len(fresh)

@@ -9,7 +9,7 @@ w_0), and the maximum of the planes replaces F in a master problem. For the squa
 .. math:: \max_{\alpha \ge 0,\; 1'\alpha = 1}\; b'\alpha - \frac1{2\lambda} \lVert A'\alpha\rVert^2
 
 has as many unknowns as there are planes, independent of the number of features. Every alpha, optimal or not, gives a
-lower bound on J, so that the gap between the lowest J seen and the highest bound is certain.
+lower bound on J, so the gap between the lowest J seen and the highest bound is certain.
 
 :class:`Bundle` runs the method, :class:`Planes` stores the planes, and a penalty (:class:`SquaredNorm`,
 :class:`L2Ball`, :class:`L1`) solves its own master problem, min over z of penalty(z) + max_i (b_i + a_i'z), and
@@ -291,7 +291,7 @@ def _by_interior_point(P: Matrix, q: Vector) -> Vector:
     """Mehrotra's predictor-corrector method, for where piqp is not installed or fails; as exact, and slower.
 
     The optimum has P alpha - q = y + z with alpha'z = 0. The method begins at the center of the simplex with positive
-    z, so that both equations hold but the last, and keeps them (J. Nocedal, S. Wright, Numerical optimization, 2006,
+    z, so both equations hold but the last, and keeps them (J. Nocedal, S. Wright, Numerical optimization, 2006,
     section 16.6).
     """
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -401,7 +401,7 @@ class BundleResult:
 class Bundle:
     r"""Cutting planes of one convex function F, kept from one :meth:`solve` to the next.
 
-    The planes serve every level and every penalty, so that a path of levels takes fewer calls than separate searches.
+    The planes serve every level and every penalty, so a path of levels takes fewer calls than separate searches.
 
     Parameters
     ----------
@@ -611,13 +611,13 @@ class Bundle:
             A subgradient of F at w.
         """
         z = np.asarray(w, dtype=np.float64) - self.center
-        self._known.append((z, self._checked(z, value, slope)[0]))
+        self._known.append((z, self._check_answer(z, value, slope)[0]))
 
     def _ask(self, z: Vector) -> tuple[float, Vector]:
         """F and a subgradient at center + z, which becomes a plane."""
-        return self._checked(z, *self.oracle(self.center + z))
+        return self._check_answer(z, *self.oracle(self.center + z))
 
-    def _checked(self, z: Vector, found: float, slope: ArrayLike) -> tuple[float, Vector]:
+    def _check_answer(self, z: Vector, found: float, slope: ArrayLike) -> tuple[float, Vector]:
         """An answer of the oracle at center + z, which becomes a plane."""
         value, slope = float(found), np.asarray(slope, dtype=np.float64)
         if slope.shape != z.shape or not (np.isfinite(value) and np.isfinite(slope).all()):

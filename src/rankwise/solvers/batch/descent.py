@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import NonNegativeFloat, NonNegativeInt, validated
 from rankwise.errors import RankwiseError
-from rankwise.queries.checks import is_number
 
 Vector = NDArray[np.float64]
 Solver = Literal["cg", "lbfgs"]
@@ -47,13 +47,14 @@ class Minimum:
 
 
 @one_blas_thread()
+@validated
 def descend(
     function: Function,
     start: Vector,
     *,
     solver: Solver = "cg",
-    steps: int = 50,
-    tolerance: float = 1e-6,
+    steps: NonNegativeInt = 50,
+    tolerance: NonNegativeFloat = 1e-6,
     bounds: Bounds | None = None,
     callback: AfterStep | None = None,
 ) -> Minimum:
@@ -92,12 +93,6 @@ def descend(
     """
     from scipy.optimize import minimize
 
-    if solver not in ("cg", "lbfgs"):
-        raise RankwiseError(f"solver must be 'cg' or 'lbfgs', got {solver!r}")
-    if not is_number(tolerance) or not tolerance >= 0:
-        raise RankwiseError(f"tolerance must be a non-negative number, got {tolerance!r:.60}")
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
-        raise RankwiseError(f"steps must be a non-negative integer, got {steps!r:.60}")
     if bounds is not None and solver != "lbfgs":
         raise RankwiseError("weights with a fixed sign are found by solver='lbfgs'; conjugate gradients know no bounds")
     start = within(start, bounds)

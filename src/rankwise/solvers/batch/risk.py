@@ -162,7 +162,7 @@ class NewtonRisk:
 class Attempt:
     """One level: its rounds so far, and its measure once it was judged.
 
-    Both lists grow by whole items only, so that an interrupted fit finds a consistent state.
+    Both lists grow by whole items only, so an interrupted fit finds a consistent state.
     """
 
     level: float

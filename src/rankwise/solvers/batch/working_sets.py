@@ -65,7 +65,7 @@ class WorkingSets:
         self._is_imperfect = np.empty(64, dtype=bool)
         self._arrange()
 
-    def unknown(self, imperfect: bool, lists: Sequence[int], names: Sequence[bytes]) -> list[int]:
+    def take_new(self, imperfect: bool, lists: Sequence[int], names: Sequence[bytes]) -> list[int]:
         """Which orders are new; they count as known from now on.
 
         Parameters

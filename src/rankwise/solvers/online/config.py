@@ -7,13 +7,13 @@ and a :class:`Tally`.
 """
 
 import math
-import numbers
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._parameters import NumberRange, PositiveFloat, check_parameters
 from rankwise.errors import RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
 from rankwise.losses._base import Loss
@@ -27,13 +27,8 @@ Ball = Literal["none", "l2", "l1"]
 Averaging = Literal["none", "uniform", "suffix"]
 Scaling = Literal["none", "radius", "standard"]
 
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "update": ("mistakes", "always"),
-    "step": ("constant", "sqrt"),
-    "projection": ("none", "l2", "l1"),
-    "averaging": ("none", "uniform", "suffix"),
-    "scale": ("none", "radius", "standard"),
-}
+# In the order of their codes in compiled code.
+_CHOICES = {"update": Update, "step": Step, "projection": Ball, "averaging": Averaging, "scale": Scaling}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,26 +62,21 @@ class OnlineConfig:
     loss: Loss
     measure: Measure
     update: Update = "mistakes"
-    eta: float = 1.0
+    eta: PositiveFloat = 1.0
     step: Step = "constant"
     projection: Ball = "none"
-    max_norm: float = math.inf
+    max_norm: Annotated[float, NumberRange(0, math.inf, closed="right")] = math.inf
     averaging: Averaging = "none"
     scale: Scaling = "none"
     feedback_depth: int | None = None
     explore: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise RankwiseError(f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}")
-        if not isinstance(self.eta, numbers.Real) or not 0 < self.eta < math.inf:
-            raise RankwiseError(f"eta, the size of a step, must be a number above 0, got {self.eta!r}")
-        object.__setattr__(self, "eta", float(self.eta))  # compiled code takes no whole number beyond 64 bits
-        max_norm = self.max_norm if isinstance(self.max_norm, numbers.Real) else 0.0
-        if (self.projection == "none") != (max_norm == math.inf) or not max_norm > 0:
+        check_parameters(self)
+        object.__setattr__(self, "eta", float(self.eta))
+        if (self.projection == "none") != (self.max_norm == math.inf):
             raise RankwiseError(
-                f"a projection needs a radius above 0, got projection={self.projection!r} and radius {self.max_norm!r}"
+                f"a projection needs a finite radius, got projection={self.projection!r} and radius {self.max_norm!r}"
             )
         if self.feedback_depth is not None:
             self._check_feedback(self.feedback_depth)
@@ -116,7 +106,7 @@ class OnlineConfig:
     def as_numbers(self) -> Vector:
         """The configuration as the compiled loop reads it; see :mod:`rankwise.solvers.online.loop`."""
         update, step, projection, averaging, scale = (
-            float(known.index(getattr(self, name))) for name, known in _CHOICES.items()
+            float(get_args(choices).index(getattr(self, name))) for name, choices in _CHOICES.items()
         )
         cut = self.measure.decisive_positions
         return np.array([cut, update, self.eta, step, projection, self.max_norm, averaging, scale])
@@ -285,7 +275,7 @@ class Curve:
     stride: int = 1
     points: Vector = field(default_factory=_empty, repr=False)
 
-    def extended(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
+    def extend(self, before: int, *totals: NDArray[np.float64] | NDArray[np.int64]) -> "Curve":
         """The curve continued by the totals after rounds before + 1, before + 2, ..."""
         rounds = np.arange(before + 1, before + 1 + len(totals[0]))
         stride = self.stride
@@ -339,7 +329,7 @@ class Tally:
     buffer: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), repr=False)
     filled: list[int] = field(default_factory=lambda: [0], repr=False)
 
-    def added(self, places: NDArray[np.int64], length: int) -> "Tally":
+    def add(self, places: NDArray[np.int64], length: int) -> "Tally":
         """The tally with one more for each of the places, and ``length`` queries in all."""
         buffer, filled = self.buffer, self.filled
         if length > len(buffer) or filled[0] > self.length:

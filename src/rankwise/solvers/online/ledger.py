@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise._figures import COLORS, FAINT, house_style, new_figure
 from rankwise._kernels.parallel import one_blas_thread
+from rankwise._parameters import NonNegativeFloat, PositiveFloat, PositiveInt, validated
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, all_met
@@ -155,8 +156,8 @@ class Ledger:
             lightest=min(self.lightest, float(query_weight.min())),
             heaviest=max(self.heaviest, float(query_weight.max())),
             weights=self.weights | played.weights,
-            curve=self.curve.extended(self.rounds, mistakes, loss, counted, measured),
-            tally=self.tally.added(first + played.order[played.mistake], first + len(queries)),
+            curve=self.curve.extend(self.rounds, mistakes, loss, counted, measured),
+            tally=self.tally.add(first + played.order[played.mistake], first + len(queries)),
         )
 
     # ------------------------------------------------------------------------------------------- bounds
@@ -307,7 +308,7 @@ class Ledger:
             raise RankwiseError(
                 "weights cannot be given in the space of a kernel: leave out comparator=, and the best one is computed"
             )
-        parts = list(self._mistaken(queries))
+        parts = list(self._mistakes_of(queries))
         if spanned:
             parts = [_in_span(parts, self.space)]
         n_features = parts[0].queries.n_features
@@ -330,7 +331,7 @@ class Ledger:
             return 4 * self.radius**2
         return 4 * self.radius**2 * self.weights.V + 2 * self._margin / self.config.eta
 
-    def _mistaken(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
+    def _mistakes_of(self, queries: Queries | Iterable[Queries]) -> Iterator[LossOverLists]:
         """The loss at margin 1, summed over the mistakes, block by block; only queries with a mistake are kept.
 
         Mistakes are looked up by position, so other queries, or the same in another order, raise an error.
@@ -343,13 +344,13 @@ class Ledger:
             if len(times) < len(block):
                 break
             if self.record is not None:
-                record = record.added(fingerprints(block), block.weight)
+                record = record.add(fingerprints(block), block.weight)
             chosen = block if len(times) and times.all() else block[np.flatnonzero(times)]
             times = times[times > 0]
             if self.space is not None and hasattr(self.space, "n_features_in_"):
                 chosen = chosen.map_features(self.space.transform)
             yield LossOverLists.of(loss, chosen, times * chosen.query_weight)
-        found = "other" if first != self.tally.length else self.record and self.record.compared(record)
+        found = "other" if first != self.tally.length else self.record and self.record.compare(record)
         if found and found != "same":
             what = "others" if found == "other" else f"the same {found}"
             raise RankwiseError(
@@ -601,8 +602,9 @@ def larger_root(value: float, norm: float, c: float) -> float:
 
 
 @one_blas_thread()
+@validated
 def best_comparator(
-    oracle: Oracle, dimensions: int, c: float, *, tol: float = 1e-3, max_calls: int = 2000
+    oracle: Oracle, dimensions: int, c: NonNegativeFloat, *, tol: PositiveFloat = 1e-3, max_calls: PositiveInt = 2000
 ) -> Comparator:
     """The u that minimizes the larger root x of x - F(u) = norm(u) sqrt(c x), u = 0 among them.
 
@@ -660,11 +662,6 @@ def best_comparator(
     >>> round(found.bound, 3)
     0.125
     """
-    if not (0 <= c < np.inf and tol > 0 and max_calls >= 1):
-        raise RankwiseError(
-            "c must be finite and at least 0, tol above 0 and max_calls at least 1, "
-            f"got c={c!r}, tol={tol!r}, max_calls={max_calls!r}"
-        )
     u, norm, calls = np.zeros(dimensions), 0.0, 1
     value, slope = oracle(u)
     value = float(value)

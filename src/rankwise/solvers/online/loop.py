@@ -49,7 +49,7 @@ from rankwise.queries.fingerprints import (
     Marks,
     column_keys,
     fingerprint_query,
-    packed,
+    pack_marks,
     projection_signs,
 )
 from rankwise.queries.queries import Queries
@@ -412,7 +412,7 @@ def run_rounds(
     stage = (RoundRunner if runner is None else runner)(config, queries, after, read)
     threads = parallel.threads(n_jobs)
     chunks = parallel.query_chunks(_start_of(queries, order), stage.block_documents(threads))
-    found = _measured_alongside(stage, [order[first:last] for first, last in chunks], threads)
+    found = _run_parts(stage, [order[first:last] for first, last in chunks], threads)
     if not all(np.isfinite(array).all() for array in vars(after).values()):
         raise RankwiseError(
             f"weights or radii after round {after.rounds:,} are too large for float64: scale the features, or take a "
@@ -502,7 +502,7 @@ class RoundRunner:
                 f"a score of query {query!r} in round {before + done + 1:,} is too large for float64: scale the "
                 "features, or take a smaller eta"
             )
-        return BlockOutcome(outputs.scores, outputs.loss, outputs.mistake, packed(outputs.hashes, outputs.sketches))
+        return BlockOutcome(outputs.scores, outputs.loss, outputs.mistake, pack_marks(outputs.hashes, outputs.sketches))
 
     def _run(self, kernel: Any, inputs: RoundInputs, outputs: RoundOutputs) -> int:
         """Run the compiled loop; returns the number of queries that were scored."""
@@ -562,7 +562,7 @@ def round_log(
     return RoundLog(order, shown.mistake, shown.loss, values[0], values[1], weights, shown.marks)
 
 
-def _measured_alongside(runner: RoundRunner, parts: list[NDArray[np.int64]], threads: int) -> list[RoundLog]:
+def _run_parts(runner: RoundRunner, parts: list[NDArray[np.int64]], threads: int) -> list[RoundLog]:
     """Run the rounds in order; on several threads, prepare the next block and measure the last one alongside."""
     if threads == 1 or len(parts) == 1:
         found = []
