@@ -281,6 +281,23 @@ def test_rows_in_any_order_of_the_queries_give_the_same_trees():
     np.testing.assert_array_equal(one.predict(lists.X), other.predict(lists.X))
 
 
+@pytest.mark.parametrize("target", ["python", "c", "onnx", "sql", "vespa", "solr", "elasticsearch", "ranklib"])
+def test_the_trees_are_exported(target):
+    lists = queries(40)
+    assert rw.export(rw.BoostedRanker(**SMALL).fit(lists), target, sample=lists).parity.inverted == 0
+
+
+@pytest.mark.parametrize("target", ["python", "c", "onnx", "sql", "vespa"])
+def test_trees_that_ask_for_missing_values_alone_are_exported(target):
+    lists = queries(60)
+    X = lists.X.copy()
+    X[lists.y > 1, 3] = np.nan
+    holes = rw.Queries.from_arrays(X, lists.y, group=lists.sizes, missing="keep")
+    model = rw.BoostedRanker(**SMALL).fit(holes)
+    assert (model.ensemble_.threshold > 1e38).any()
+    assert rw.export(model, target, sample=holes).parity.inverted == 0
+
+
 # ------------------------------------------------------------------------------------------- parameters of engines
 
 
