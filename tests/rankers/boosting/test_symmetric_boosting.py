@@ -10,6 +10,7 @@ import pytest
 import rankwise as rw
 from rankwise import losses
 from rankwise.errors import DataError, Interrupted, RankwiseError
+from rankwise.rankers._record import from_json_value
 from rankwise.rankers.boosting import boosted
 from rankwise.rankers.boosting.growing import joined
 from rankwise.rankers.boosting.objectives import Derivatives
@@ -340,6 +341,8 @@ def test_a_file_of_before_keeps_its_engine():
         found = rw.BoostedRanker._parameters_from_file({**before, "engine": engine})
         assert {name for name in before if found[name] is None} == lacking
         rw.BoostedRanker(**found)._check_parameters()
+        member = from_json_value({"ranker": "BoostedRanker", "parameters": {**before, "engine": engine}})
+        assert member.get_params() == rw.BoostedRanker(**found).get_params()
     assert rw.BoostedRanker._parameters_from_file(dict(before))["engine"] == "lightgbm"
 
 
