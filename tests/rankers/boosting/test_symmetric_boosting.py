@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import rankwise as rw
 from rankwise import losses
-from rankwise.errors import DataError, Interrupted, RankwiseError
+from rankwise.errors import DataError, Interrupted, NothingLearnedWarning, RankwiseError
 from rankwise.rankers._record import from_json_value
 from rankwise.rankers.boosting import boosted
 from rankwise.rankers.boosting.growing import joined
@@ -344,6 +345,35 @@ def test_a_file_of_before_keeps_its_engine():
         member = from_json_value({"ranker": "BoostedRanker", "parameters": {**before, "engine": engine}})
         assert member.get_params() == rw.BoostedRanker(**found).get_params()
     assert rw.BoostedRanker._parameters_from_file(dict(before))["engine"] == "lightgbm"
+
+
+# ------------------------------------------------------------------------------------------------------- degenerate
+
+
+@pytest.mark.parametrize("kind", ["one document", "equal labels", "lists of one document", "constant features"])
+def test_where_nothing_can_be_learned_all_scores_are_0(kind):
+    lists = queries(30)
+    X, y, group = lists.X, lists.y, lists.sizes
+    if kind == "one document":
+        X, y, group = X[:1], y[:1], [1]
+    elif kind == "equal labels":
+        y = np.ones(len(y))
+    elif kind == "lists of one document":
+        group = [1] * len(y)
+    else:
+        X = np.ones_like(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NothingLearnedWarning)
+        model = rw.BoostedRanker(**SMALL).fit(X, y, group=group)
+    assert not model.predict(lists.X).any()
+    assert model.feature_importances_.tolist() == [0.0] * 4
+
+
+def test_a_single_query_and_a_single_feature_are_learned_from():
+    X = np.arange(30.0)[:, None]
+    model = rw.BoostedRanker(n_jobs=1, depth=3, trees=40).fit(X, np.arange(30) // 10, group=[30])
+    assert model.trees_ == model.ensemble_.n_trees == 40  # nothing is held out, and all queries are learned from
+    assert model.score(X, np.arange(30) // 10, group=[30]) == pytest.approx(1.0)
 
 
 # ------------------------------------------------------------------------------------------------------- bits
