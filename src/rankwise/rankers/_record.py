@@ -422,6 +422,8 @@ def _make(value: Mapping[str, Any], kind: str, known: Mapping[str, Any]) -> Any:
     if made is None:
         raise RankwiseError(f"it needs a {kind} {value[kind]!r:.40}, which is not installed here")
     parameters = {RENAMED.get(name, name): value for name, value in value["parameters"].items()}
+    if kind == "ranker":
+        parameters = made._parameters_from_file(parameters)
     return made(**decode_parameters(parameters))
 
 

@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import rankwise as rw
 from rankwise import losses
-from rankwise.errors import DataError, Interrupted, RankwiseError
+from rankwise.errors import DataError, Interrupted, NothingLearnedWarning, RankwiseError
+from rankwise.rankers._record import from_json_value
 from rankwise.rankers.boosting import boosted
 from rankwise.rankers.boosting.growing import joined
 from rankwise.rankers.boosting.objectives import Derivatives
@@ -281,6 +283,23 @@ def test_rows_in_any_order_of_the_queries_give_the_same_trees():
     np.testing.assert_array_equal(one.predict(lists.X), other.predict(lists.X))
 
 
+@pytest.mark.parametrize("target", ["python", "c", "onnx", "sql", "vespa", "solr", "elasticsearch", "ranklib"])
+def test_the_trees_are_exported(target):
+    lists = queries(40)
+    assert rw.export(rw.BoostedRanker(**SMALL).fit(lists), target, sample=lists).parity.inverted == 0
+
+
+@pytest.mark.parametrize("target", ["python", "c", "onnx", "sql", "vespa"])
+def test_trees_that_ask_for_missing_values_alone_are_exported(target):
+    lists = queries(60)
+    X = lists.X.copy()
+    X[lists.y > 1, 3] = np.nan
+    holes = rw.Queries.from_arrays(X, lists.y, group=lists.sizes, missing="keep")
+    model = rw.BoostedRanker(**SMALL).fit(holes)
+    assert (model.ensemble_.threshold > 1e38).any()
+    assert rw.export(model, target, sample=holes).parity.inverted == 0
+
+
 # ------------------------------------------------------------------------------------------- parameters of engines
 
 
@@ -323,7 +342,38 @@ def test_a_file_of_before_keeps_its_engine():
         found = rw.BoostedRanker._parameters_from_file({**before, "engine": engine})
         assert {name for name in before if found[name] is None} == lacking
         rw.BoostedRanker(**found)._check_parameters()
+        member = from_json_value({"ranker": "BoostedRanker", "parameters": {**before, "engine": engine}})
+        assert member.get_params() == rw.BoostedRanker(**found).get_params()
     assert rw.BoostedRanker._parameters_from_file(dict(before))["engine"] == "lightgbm"
+
+
+# ------------------------------------------------------------------------------------------------------- degenerate
+
+
+@pytest.mark.parametrize("kind", ["one document", "equal labels", "lists of one document", "constant features"])
+def test_where_nothing_can_be_learned_all_scores_are_0(kind):
+    lists = queries(30)
+    X, y, group = lists.X, lists.y, lists.sizes
+    if kind == "one document":
+        X, y, group = X[:1], y[:1], [1]
+    elif kind == "equal labels":
+        y = np.ones(len(y))
+    elif kind == "lists of one document":
+        group = [1] * len(y)
+    else:
+        X = np.ones_like(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NothingLearnedWarning)
+        model = rw.BoostedRanker(**SMALL).fit(X, y, group=group)
+    assert not model.predict(lists.X).any()
+    assert model.feature_importances_.tolist() == [0.0] * 4
+
+
+def test_a_single_query_and_a_single_feature_are_learned_from():
+    X = np.arange(30.0)[:, None]
+    model = rw.BoostedRanker(n_jobs=1, depth=3, trees=40).fit(X, np.arange(30) // 10, group=[30])
+    assert model.trees_ == model.ensemble_.n_trees == 40  # nothing is held out, and all queries are learned from
+    assert model.score(X, np.arange(30) // 10, group=[30]) == pytest.approx(1.0)
 
 
 # ------------------------------------------------------------------------------------------------------- bits

@@ -384,12 +384,14 @@ def test_scores_never_turn_with_monotone_features(seed, depth):
         assert (np.diff(ensemble.predict(rows).reshape(-1, 41)) * sign >= 0).all()
 
 
-def test_missing_values_go_left_where_training_had_none():
+def test_missing_values_count_as_0_where_training_had_none():
+    """As in LightGBM; search engines, for which a feature without a value is 0, score such trees as they are."""
     X, y, sizes = data(holes=0.0)
     ensemble = model_of(X, y, sizes, trees=3).ensemble()
-    holes, lowest = X.copy(), X.copy()
-    holes[:, 1], lowest[:, 1] = np.nan, -1e9
-    np.testing.assert_array_equal(ensemble.predict(holes), ensemble.predict(lowest))
+    holes, zeros = X.copy(), X.copy()
+    holes[:, 1], zeros[:, 1] = np.nan, 0.0
+    np.testing.assert_array_equal(ensemble.predict(holes), ensemble.predict(zeros))
+    assert (ensemble.nan_left == (ensemble.threshold >= 0)).all()
 
 
 def test_a_split_of_what_is_missing_from_all_numbers():

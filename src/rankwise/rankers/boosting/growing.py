@@ -255,6 +255,8 @@ def no_trees(n_features: int) -> TreeEnsemble:
 def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: int | None) -> None:
     """Raise an error if the loss is above 0 somewhere and its gradient is 0 everywhere at the start."""
     scores = np.zeros(len(derivatives.lists.label)) if start is None else start
+    if derivatives.at(scores, 0, n_jobs)[0].any():
+        return  # the kernel of the values need not be compiled
     values, gradient = loss_lists(derivatives.lists, scores, n_jobs=n_jobs)
     if not gradient.any() and values.any():
         raise RankwiseError(

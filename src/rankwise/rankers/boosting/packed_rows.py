@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
 from rankwise._kernels.bits import mixed
-from rankwise._kernels.histograms import BINS, BLOCK, LANES, fill_words
+from rankwise._kernels.histograms import BINS, BLOCK, LANES, LARGEST_BLOCK, fill_words
 from rankwise._kernels.thresholds import take_columns
 from rankwise._kernels.trees import ZERO
 from rankwise.errors import DataError
@@ -74,7 +74,7 @@ class PackedRows:
         order : ndarray of int64, default=None
             The order in which features fill groups of four; None is that of the features.
         block : int, default=4096
-            Rows of a block.
+            Rows of a block, at most 32,768.
         n_jobs : int, default=None
             Number of threads; None uses all cores.
 
@@ -98,7 +98,7 @@ class PackedRows:
             table, is_code = tables[number], number in categorical
             cut.reshape(feature.size, BINS - 1)[lane, : len(table)] = table
             facts[lane] = len(table) + (1 if is_code else 2), holes[number], is_code
-        size = max(min(block, n_documents), 1)
+        size = max(min(block, n_documents, LARGEST_BLOCK), 1)
         words = np.zeros((-(-n_documents // size), len(feature), size), np.uint32)
         found = cls(words, feature, cut, facts, n_documents, n_features)
         offset = 0

@@ -35,6 +35,7 @@ from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import PackedRows, with_signs
+from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.boosting.tree_files import concat_trees
 
@@ -60,11 +61,14 @@ class Split(NamedTuple):
         One of the kinds of :mod:`rankwise._kernels.splits`.
     cut : float
         The threshold, or the code of the category that goes left; of NaN alone what is above all numbers.
+    holes : bool
+        Whether the feature had NaN when the tree was grown; otherwise NaN counts as 0.
     """
 
     feature: int
     kind: int
     cut: float
+    holes: bool = True
 
 
 class SymmetricTree(NamedTuple):
@@ -444,7 +448,7 @@ def _split(rows: PackedRows, slot: int, kind: int, number: int) -> Split:
     """A split of bins on the values of its feature."""
     group, lane = divmod(slot, histograms.LANES)
     cut = _ABOVE_ALL if kind == NAN_ALONE else float(rows.cut[group, lane, number - 1])
-    return Split(int(rows.feature[group, lane]), kind, cut)
+    return Split(int(rows.feature[group, lane]), kind, cut, bool(rows.facts[slot, 1]))
 
 
 def _sign(shared: SymmetricRows, split: Split) -> int:
@@ -479,6 +483,7 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
         )[level],
         "left": np.where(last, first_leaf - 1 - left, left),
         "right": np.where(last, first_leaf - 2 - left, left + 1),
+        "missing": np.array([MISSING_NAN if split.holes else MISSING_NONE for split in tree.splits], np.uint8)[level],
         "default_left": np.array([split.kind == ABOVE for split in tree.splits], np.uint8)[level],
         "n_words": lengths[level],
         "words": np.concatenate([np.empty(0, np.uint32), *(sets[at] for at in level)]),
