@@ -14,7 +14,7 @@ ITEMS = items(
         (
             "Equation (3)",
             "SLAM as a linear program",
-            "`losses.SLAM`, `losses/test_slam.py::test_slam_is_the_value_of_its_linear_programme`",
+            "`losses.SLAM`, `losses/test_slam.py::test_slam_is_the_value_of_its_linear_program`",
             "same",
         ),
         ("Equation (4)", "regularized minimization of SLAM", "`rw.SLAMRanker`", "same: with a proved gap"),
@@ -23,7 +23,7 @@ ITEMS = items(
         (
             "Equation (6)",
             "weights for AP",
-            "`losses.SLAM(weights=)`: [`\"ap_000\"`](losses.md#the-weights-of-slam)",
+            '`losses.SLAM(weights=)`: [`"ap_000"`](losses.md#the-weights-of-slam)',
             "same",
         ),
         (
@@ -42,8 +42,8 @@ ITEMS = items(
         (
             "Equation (9)",
             "weights for NDCG",
-            "`losses.SLAM(weights=)`: [`\"ndcg_000\"`](losses.md#the-weights-of-slam)",
-            "same: with a cutoff too, `\"ndcg_tight\"`",
+            '`losses.SLAM(weights=)`: [`"ndcg_000"`](losses.md#the-weights-of-slam)',
+            'same: with a cutoff too, `"ndcg_tight"`',
         ),
         (
             "Theorem 3",
@@ -116,7 +116,7 @@ ITEMS = items(
             "Theorem 8",
             "excess risk of regularized minimization",
             "`guarantees.rerm_in_ball`, `guarantees.rerm_best`",
-            f"sharper: 2 G W R/sqrt(n), [printed statements](bounds_printed.md#in-expectation)",
+            "sharper: 2 G W R/sqrt(n), [printed statements](bounds_printed.md#in-expectation)",
         ),
         ("Equation (23)", "the inequality of Theorem 8", "`guarantees.rerm_in_ball`", "sharper: as above"),
         (
@@ -155,13 +155,14 @@ ITEMS = items(
         (
             "Section 7, third",
             "kernels, and experiments",
-            "`rw.KernelPerceptron`, `rw.SLAMRanker`: [batch](direct.md#ohsumed-and-mq2008), [online](online.md#ohsumed-and-mq2008)",
+            "`rw.KernelPerceptron`, `rw.SLAMRanker`: [batch](direct.md#ohsumed-and-mq2008), "
+            "[online](online.md#ohsumed-and-mq2008)",
             "same: built and measured",
         ),
         (
             "Equation (25)",
             "the function in the proof of Lemma 1",
-            "`losses/test_slam.py::test_slam_is_the_value_of_its_linear_programme`",
+            "`losses/test_slam.py::test_slam_is_the_value_of_its_linear_program`",
             "same",
         ),
         (

@@ -31,8 +31,7 @@ ITEMS = items(
         (
             "Proposition 1",
             "ListNet: Lipschitz and smooth, whatever m",
-            "`losses.ListNet`, "
-            "`losses/test_listnet.py::test_the_curvature_1_is_attained_by_two_documents_at_a_tie`",
+            "`losses.ListNet`, `losses/test_listnet.py::test_the_curvature_1_is_attained_by_two_documents_at_a_tie`",
             f"sharper: H1 = 1 in place of 2, {LOSSES}",
         ),
         (
@@ -92,7 +91,12 @@ ITEMS = items(
             "`guarantees.ogd_average`, `rw.OnlineRanker(averaging=, eta=)`",
             "sharper: without sqrt(2), [printed statements](bounds_printed.md#in-expectation)",
         ),
-        ("Equation (3)", "regularized minimizer in a ball", "`rw.LossRanker(alpha=, max_norm=)`", "partly: with a penalty or in a ball, not both at once"),
+        (
+            "Equation (3)",
+            "regularized minimizer in a ball",
+            "`rw.LossRanker(alpha=, max_norm=)`",
+            "partly: with a penalty or in a ball, not both at once",
+        ),
         (
             "Theorem 6",
             "its excess risk",
@@ -171,7 +175,8 @@ ITEMS = items(
         (
             "Proposition 15",
             "covering numbers of smooth losses",
-            "`guarantees.smooth_ball`, `guarantees/test_printed.py::test_the_constants_of_theorem_17_are_larger_than_ours`",
+            "`guarantees.smooth_ball`, "
+            "`guarantees/test_printed.py::test_the_constants_of_theorem_17_are_larger_than_ours`",
             "sharper: the constant of Lemma 14",
         ),
         (
@@ -184,7 +189,8 @@ ITEMS = items(
             "Theorem 17",
             "optimistic rates",
             "`guarantees.smooth_ball`, `guarantees.smooth_erm`",
-            "same: marked unverified, because [its constants](bounds_uniform.md#smooth-losses-unverified) were not checked",
+            "same: marked unverified, because [its constants](bounds_uniform.md#smooth-losses-unverified) "
+            "were not checked",
         ),
         (
             "Section 9",

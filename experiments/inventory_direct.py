@@ -117,8 +117,7 @@ ITEMS = items(
         (
             "Figure 6",
             "AdaRank, the algorithm",
-            "`rw.AdaRank(repeats=)`, "
-            "`rankers/boosting/test_adarank.py::test_every_round_is_that_of_the_algorithm`",
+            "`rw.AdaRank(repeats=)`, `rankers/boosting/test_adarank.py::test_every_round_is_that_of_the_algorithm`",
             "same: the default takes every feature once",
         ),
         (
@@ -131,7 +130,7 @@ ITEMS = items(
             "Figure 7",
             "PermuRank, the algorithm",
             "`rw.PermuRank`, "
-            "`rankers/permutation/test_permurank_orders.py::test_a_round_reaches_the_minimum_of_a_quadratic_programme`",
+            "`rankers/permutation/test_permurank_orders.py::test_a_round_reaches_the_minimum_of_a_quadratic_program`",
             "same",
         ),
         (

@@ -53,7 +53,7 @@ ITEMS = items(
         (
             "Equation (8)",
             "SLAM as a linear program",
-            "`losses.SLAM`, `losses/test_slam.py::test_slam_is_the_value_of_its_linear_programme`",
+            "`losses.SLAM`, `losses/test_slam.py::test_slam_is_the_value_of_its_linear_program`",
             "same",
         ),
         ("Equation (9)", "SLAM as a sum of maxima", "`losses.SLAM(margin=)`", "same"),
@@ -61,7 +61,7 @@ ITEMS = items(
         (
             "Equations (10), (11)",
             "weights for AP and NDCG",
-            "`losses.SLAM(weights=)`: [`\"ap_003\"`, `\"ndcg_003\"`](losses.md#the-weights-of-slam)",
+            '`losses.SLAM(weights=)`: [`"ap_003"`, `"ndcg_003"`](losses.md#the-weights-of-slam)',
             "same: the defaults have smaller sums and no order within a label",
         ),
         (

@@ -153,7 +153,13 @@ ITEMS = items(
             "`rw.MappedRanker`, `rw.features.KernelPCAMap`, `rw.NeuralRanker(loss=)`, `rw.BoostedRanker(loss=)`",
             "same: the paper reports no experiment with them",
         ),
-        ("Table 1", "sizes of the sets", "OHSUMED: [the set](#the-set)", f"partly: the OHSUMED row; {GOV}", "set_facts"),
+        (
+            "Table 1",
+            "sizes of the sets",
+            "OHSUMED: [the set](#the-set)",
+            f"partly: the OHSUMED row; {GOV}",
+            "set_facts",
+        ),
         (
             "Figure 3",
             "NDCG@10 of nine rankers, NDCG@k of some",

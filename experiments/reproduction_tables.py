@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,19 @@ from experiments import (
     set_facts,
     smoothrank,
 )
-from experiments.inventory import ITEMS
+from experiments.inventory import ITEMS, VERDICTS
 from experiments.online_figures import simulation_table, spread
 from experiments.pages import markdown_table
 from experiments.published import DIRECT_TABLES_2_AND_3, ONLINE_MSLR, SMOOTHRANK_TABLE_1, SMOOTHRANK_TABLE_2
 
 SIGMAS = (64.0, 16.0, 4.0, 1.0, 0.25, 0.0625, 0.015625)  # of thirteen
 BASELINES = ("RankSVM", "RankBoost")
+
+
+def verdicts() -> str:
+    """How many items of the inventory there are of each verdict."""
+    count = Counter(item.close.partition(":")[0] for item in ITEMS.values())
+    return f"The table has {len(ITEMS)} rows: {', '.join(f'{count[verdict]} {verdict}' for verdict in VERDICTS)}."
 
 
 def inventory() -> str:
@@ -259,6 +266,7 @@ def read(path: Path) -> Any:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
+    "verdicts": verdicts,
     "inventory": inventory,
     "set": set_table,
     "letor": letor_table,
