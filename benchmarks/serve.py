@@ -244,7 +244,7 @@ def print_promotions() -> None:
             f"{count:4} promotions in 2,000 judged lists: replay {one['replay']:.2f} s CPU "
             f"({one['replay'] / first['replay']:.2f} x), restart {one['restart']:.2f} s "
             f"({one['restart'] / first['restart']:.2f} x), feedback waits {one['wait']:.0f} ms at most "
-            f"({one['wait'] / first['wait']:.2f} x), {one['p99']:.0f} ms in 99 % ({one['p99'] / first['p99']:.2f} x)"
+            f"({one['wait'] / first['wait']:.2f} x), {one['p99']:.0f} ms in 99% ({one['p99'] / first['p99']:.2f} x)"
         )
     each = (last["replay"] - first["replay"]) / (PROMOTIONS[-1] - PROMOTIONS[0])
     print(f"a promotion adds {1e3 * each:.1f} ms to a replay, however many there are")
@@ -282,7 +282,7 @@ def as_table(stored: dict[str, Any]) -> str:
         f"Measured on {where['cores']} cores ({where['processor']}) with {stored['connections']} connections; the load "
         f"of the machine was {stored['load']:.0f}.",
         "",
-        "| parser | request | CPU | times hello | requests a second | median | 99 % |",
+        "| parser | request | CPU | times hello | requests a second | median | 99% |",
         "|---|---|---|---|---|---|---|",
     ]
     for http, found in stored["results"].items():

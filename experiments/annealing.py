@@ -4,7 +4,7 @@ Figure 2 of the paper on SmoothRank. The protocol is that of experiments/smoothr
 lambda and the alpha of the start chosen on the validation part, sigma from 2^6 to 2^-6 by halves; here the weights
 at the end of every stage are measured, on the training part and on the test part of each of the five official folds of
 OHSUMED. The paper does not say which NDCG it draws: here nDCG@50, which is trained for. What the stages gain on
-the 106 test queries over the regression that they start from comes with 95 % intervals, paired by query. Beside it, the
+the 106 test queries over the regression that they start from comes with 95% intervals, paired by query. Beside it, the
 same objective without annealing: from the same start at once with sigma = 2^-6, and as many steps as all stages have.
 
 Reads the folder that RANKWISE_DATA names; writes docs/annealing.json and docs/figures/reproduction_annealing.png;
@@ -101,7 +101,7 @@ def draw(numbers: dict[str, Any]) -> Any:
         left.set_title("NDCG@50, mean of five folds")
         left.legend(loc="lower right")
         right.fill_between(sigma, low, high, color=COLORS[2], alpha=0.18, linewidth=0)
-        right.plot(sigma, numbers["gain"], color=COLORS[2], marker="o", label="gain, with 95 % interval")
+        right.plot(sigma, numbers["gain"], color=COLORS[2], marker="o", label="gain, with 95% interval")
         right.axhline(0, color=INK, linewidth=0.8)
         right.set_title("test NDCG@50 less that of the start")
         right.legend(loc="upper left")

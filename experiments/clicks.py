@@ -90,7 +90,7 @@ def power_table(found: dict[str, Any]) -> str:
     rows = []
     for key, cell in found["power"].items():
         sessions, tau = key.split()
-        rows.append([f"{int(sessions):,}", tau, f"{cell['lower']:+.3f}", f"{100 * cell['certified']:.0f} %"])
+        rows.append([f"{int(sessions):,}", tau, f"{cell['lower']:+.3f}", f"{100 * cell['certified']:.0f}%"])
     return markdown_table(["sessions", "tau", "mean gain >=", "certified better"], rows)
 
 
@@ -100,7 +100,7 @@ def exploration_table(found: dict[str, Any]) -> str:
     for key, cell in found["exploration"]["rows"].items():
         share, _ = key.split()
         table.setdefault(share, [f"{cell['cost']:.3f}"]).append(f"{cell['lower']:+.3f}")
-    rows = [[f"{100 * float(share):g} %", *cells] for share, cells in table.items()]
+    rows = [[f"{100 * float(share):g}%", *cells] for share, cells in table.items()]
     return markdown_table(["shuffled pages", "cost in DCG", "1,000 sessions", "10,000", "50,000"], rows)
 
 
@@ -116,17 +116,17 @@ def pool_table(found: dict[str, Any]) -> str:
 def deciding_table(found: dict[str, Any]) -> str:
     """Impressions and sessions to decide."""
     made = found["deciding"]
-    rows = [["interleaving, always looking", f"{made['median']:,.0f}", f"{made['80 %']:,.0f}"]]
+    rows = [["interleaving, always looking", f"{made['median']:,.0f}", f"{made['80%']:,.0f}"]]
     names = {"clicked": "share of sessions with a click", "first": "1/position of the first click"}
     for outcome, cell in made["A/B"].items():
         fixed = cell["fixed"]
         rows.append([f"A/B at a fixed horizon, {names[outcome]}", f"{fixed['0.5']:,.0f}", f"{fixed['0.8']:,.0f}"])
         rows.append([f"A/B, always looking, {names[outcome]}", f"{cell['sequential median']:,.0f}", ""])
-    return markdown_table(["test", "half of the runs have decided", "80 %"], rows)
+    return markdown_table(["test", "half of the runs have decided", "80%"], rows)
 
 
 def interval(values: list[float]) -> tuple[float, float, float]:
-    """Mean and 95 % t interval over seeds."""
+    """Mean and 95% t interval over seeds."""
     from scipy.stats import t
 
     x = np.array(values)
@@ -143,7 +143,7 @@ def learning_table(found: dict[str, Any]) -> str:
             rows.append(
                 [f"{int(sessions):,}", name, f"{np.mean(values):.4f}", f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"]
             )
-    return markdown_table(["sessions", "learned", "true DCG@10", "over the logged ranker (95 % over seeds)"], rows)
+    return markdown_table(["sessions", "learned", "true DCG@10", "over the logged ranker (95% over seeds)"], rows)
 
 
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {

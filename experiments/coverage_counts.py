@@ -185,7 +185,7 @@ def fewest_flagged(checked: int, allowed: float, level: float = LEVEL) -> int:
 
 
 def rates_to_find(allowed: float) -> tuple[float, float]:
-    """The failure rates for which power is printed: twice what is allowed (1 % where nothing is), and 25 %."""
+    """The failure rates for which power is printed: twice what is allowed (1% where nothing is), and 25%."""
     return 2 * allowed if allowed else 0.01, 0.25
 
 

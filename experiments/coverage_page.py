@@ -170,7 +170,7 @@ def rows_table(numbers: Numbers) -> str:
         "about",
         "checked",
         "failed",
-        "rate, 99 % interval",
+        "rate, 99% interval",
         "may fail",
         "vacuous",
         "not met",
@@ -235,7 +235,7 @@ def headlines_table(numbers: Numbers) -> str:
         shown = [f"{one.failed} of {one.checked:,}" if one.checked else "" for one in each]
         found = _bold(verdict(each, numbers["delta"]))
         lines.append([f"`{case}`", *shown, _rate(whole), *_power(whole, numbers["delta"], level), found])
-    return markdown_table(("ranker", *names, "rate, 99 % interval", *POWER, "verdict"), lines)
+    return markdown_table(("ranker", *names, "rate, 99% interval", *POWER, "verdict"), lines)
 
 
 def sizes_table(numbers: Numbers) -> str:
@@ -254,7 +254,7 @@ def sizes_table(numbers: Numbers) -> str:
 
 def trials_table(first: str, trials: dict[Key, list[tuple[str, Count]]], *, promised: bool) -> str:
     """What was counted without cells; approximations promise nothing, so they have no verdict."""
-    titles = [first, "what", "checked", "failed", "rate, 99 % interval", "worst", "may fail", *POWER, "verdict"]
+    titles = [first, "what", "checked", "failed", "rate, 99% interval", "worst", "may fail", *POWER, "verdict"]
     lines = []
     for (where, what, may_fail), counts in trials.items():
         if (may_fail is not None) is not promised:
@@ -291,7 +291,7 @@ def exact_table(numbers: Numbers) -> str:
     """The largest probability of failing over all chances, and the chance at which it is."""
     lines = []
     for n, worst in numbers["exact"]:
-        lines.append([str(n), *(f"{100 * share:.2f} % at {chance:g}" for share, chance in worst.values())])
+        lines.append([str(n), *(f"{100 * share:.2f}% at {chance:g}" for share, chance in worst.values())])
     names = list(numbers["exact"][0][1]) if numbers["exact"] else []
     return markdown_table(("n", *names), lines)
 
@@ -327,7 +327,7 @@ def _about(label: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"
 
 
 def _share(part: int, whole: int) -> str:
@@ -338,7 +338,7 @@ def _rate(count: Count) -> str:
     if not count.checked:
         return ""
     low, high = count.interval()
-    return f"{100 * count.rate:.2f} % ({100 * low:.2f} to {100 * high:.2f})"
+    return f"{100 * count.rate:.2f}% ({100 * low:.2f} to {100 * high:.2f})"
 
 
 def _worst(counts: Iterable[tuple[str, Count]]) -> str:
@@ -370,7 +370,7 @@ def _judged(what: str, found: Verdict, parts: list[Count], may_fail: float, *gro
 
 
 ENOUGH = 0.8  # of power, for a verdict that nothing is wrong
-POWER = ("power at twice the rate", "power at 25 %")
+POWER = ("power at twice the rate", "power at 25%")
 
 
 def _level(cells: dict[Cell, Count]) -> float:

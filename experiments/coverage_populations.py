@@ -166,7 +166,7 @@ RARE, LONG = 0.04, 25  # the share of reversed queries, and their documents
 
 
 def skewed(n: int, random: np.random.Generator) -> rw.Queries:
-    """The first feature is the label, but for 4 % of the queries, whose relevant document it puts last of 25."""
+    """The first feature is the label, but for 4% of the queries, whose relevant document it puts last of 25."""
     rare = random.random(n) < RARE
     sizes = np.where(rare, LONG, random.integers(2, 6, size=n))
     X = random.random((sizes.sum(), 4))
@@ -206,7 +206,7 @@ POPULATIONS = {
         Population(
             "noisy", "two labels that the features hardly explain, some queries without any", _cube(5), 8, noisy
         ),
-        Population("skewed", "96 % of the queries are trivial, 4 % lose nearly everything", _cube(4), LONG, skewed),
+        Population("skewed", "96% of the queries are trivial, 4% lose nearly everything", _cube(4), LONG, skewed),
         Population("tied", "features that are 0 or 1: most scores are tied", _cube(3), 8, tied),
         Population(
             "coins",

@@ -45,7 +45,7 @@ def rankers() -> dict[str, Any]:
 
 
 def measured(folder: Path, name: str, ranker: Any) -> dict[str, Any]:
-    """One ranker on the test lists of all folds: means with 95 % intervals, and the value of every query."""
+    """One ranker on the test lists of all folds: means with 95% intervals, and the value of every query."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a ranker that learns nothing at some alpha says so
         found = select({name: ranker}, rw.io.read_folds(folder))
@@ -77,7 +77,7 @@ def draw(numbers: dict[str, Any]) -> Any:
             left.plot([low, high], [place, place], color=color, linewidth=1.2)
             left.plot(mean, place, "o", color=color, markersize=5)
             left.plot(SMOOTHRANK_TABLE_2[name][0], place, "D", color=INK, markerfacecolor="none", markersize=5)
-        left.plot([], [], "o", color=FAINT, markersize=5, label="ours, with 95 % interval")
+        left.plot([], [], "o", color=FAINT, markersize=5, label="ours, with 95% interval")
         left.plot([], [], "D", color=INK, markerfacecolor="none", markersize=5, linestyle="none", label="published")
         left.set_yticks(range(len(lines)), list(lines))
         left.invert_yaxis()

@@ -151,7 +151,7 @@ def table(found: dict[str, Any], data: str) -> str:
         cells += [f"{low:.3f} to {high:.3f}", line["test"]]
         rows.append(cells)
     shown = first.replace("nDCG", "NDCG")
-    head = [data.upper(), shown, "published", "MAP", "published", f"95 % of {shown}", "against ridge"]
+    head = [data.upper(), shown, "published", "MAP", "published", f"95% of {shown}", "against ridge"]
     return markdown_table(head, rows)
 
 

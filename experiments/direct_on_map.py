@@ -87,7 +87,7 @@ def gains(queries: rw.Queries, scores: dict[str, Any]) -> GroupGains:
 
 
 def fewer_inverted(queries: rw.Queries, scores: dict[str, Any]) -> dict[str, list[float]]:
-    """What the second ranker inverts less the first, in parts of the pairs: labels -> difference, low, high (95 %)."""
+    """What the second ranker inverts less the first, in parts of the pairs: labels -> difference, low, high (95%)."""
     labels = [(2.0, 1.0), (2.0, 0.0), (1.0, 0.0)]
     first, second = (pairs_by_query(queries, one, labels) for one in scores.values())
     found = {}
@@ -116,7 +116,7 @@ def draw_accuracies(numbers: dict[str, Any]) -> Any:
         axes.plot([], [], "D", label="published", **published)
         axes.set_xticks(range(len(MEASURES)), ["MAP", *(title.replace("nDCG", "NDCG") for title in MEASURES[1:])])
         axes.grid(axis="x", visible=False)
-        axes.set_title("OHSUMED, trained for MAP, with 95 % intervals")
+        axes.set_title("OHSUMED, trained for MAP, with 95% intervals")
         axes.legend(loc="upper right", ncols=3)
     return figure
 

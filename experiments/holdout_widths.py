@@ -1,6 +1,6 @@
 """How wide hold-out intervals are: ``python3 run.py python -m experiments.holdout_widths``.
 
-Hoeffding's, the empirical Bernstein and the betting interval at 95 %, on Bernoulli samples of 5 to 500 values, and on
+Hoeffding's, the empirical Bernstein and the betting interval at 95%, on Bernoulli samples of 5 to 500 values, and on
 the 106 queries of OHSUMED: NDCG@10 of ridge regression, each query ranked by the model that had not seen it.
 Reads the folder that RANKWISE_DATA names; writes docs/holdout_widths.json, docs/figures/holdout_widths.png and the
 tables of docs/bounds_holdout.md.
@@ -111,7 +111,7 @@ def draw(found: dict[str, Any]) -> None:
         for panel in axes[2:]:
             panel.set_xlabel("queries")
         for panel in axes[::2]:
-            panel.set_ylabel("mean width of the 95 % interval")
+            panel.set_ylabel("mean width of the 95% interval")
         axes[-1].legend(loc="upper right")
         save_png(figure, FIGURE)
 
@@ -134,7 +134,7 @@ def coins_table(found: dict[str, Any]) -> str:
     for chance, curve in found["coins"].items():
         for n in map(str, SHOWN):
             mean, wider = curve[n]["mean width"], curve[n]["betting wider"]["hoeffding"]
-            rows.append([chance, n, *(f"{mean[method]:.3f}" for method in METHODS), f"{100 * wider:.3g} %"])
+            rows.append([chance, n, *(f"{mean[method]:.3f}" for method in METHODS), f"{100 * wider:.3g}%"])
     return markdown_table(("chance of 1", "queries", *(NAMES[method] for method in METHODS), "betting wider"), rows)
 
 

@@ -2,7 +2,7 @@
 
 The protocol, fixed before its result. OHSUMED and MQ2008, the five official folds, features as they come. All settings
 are chosen on the validation part, the test part of every fold is scored once, all test queries together, by the
-conventions of the official LETOR evaluator. 95 % intervals are bootstrapped over queries; differences to SmoothRank in
+conventions of the official LETOR evaluator. 95% intervals are bootstrapped over queries; differences to SmoothRank in
 NDCG@10 are tested by Fisher's randomization over queries, corrected by Holm for the other rows of the set.
 
 - SmoothRank, equation (5) and DCG@1 have the protocol of experiments/smoothrank.py: trained and chosen at NDCG@50 (what
@@ -72,7 +72,7 @@ def rankers() -> dict[str, Any]:
 
 
 def measured(folder: Path, name: str, ranker: Any) -> dict[str, Any]:
-    """One row on the test queries of all folds: means with 95 % intervals, and the value of every query."""
+    """One row on the test queries of all folds: means with 95% intervals, and the value of every query."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a ranker that learns nothing at some alpha says so
         grids = {name: GRIDS[name]} if name in GRIDS else None
@@ -108,7 +108,7 @@ def table(numbers: dict[str, Any]) -> str:
         rows.append(cells)
     titles = ["ranker"]
     for one in SETS:
-        titles += [f"{one.upper()} NDCG@10 (95 %)", "MAP", "minus SmoothRank's NDCG@10"]
+        titles += [f"{one.upper()} NDCG@10 (95%)", "MAP", "minus SmoothRank's NDCG@10"]
     return markdown_table(titles, rows)
 
 

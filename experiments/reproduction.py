@@ -20,7 +20,7 @@ def main(keys: Sequence[str]) -> int:
     known = [key for key, item in ITEMS.items() if item.module]
     unknown = [key for key in keys if key not in known]
     if unknown:
-        why = f" ({ITEMS[unknown[0]].result})" if unknown[0] in ITEMS else ""
+        why = f" ({ITEMS[unknown[0]].reason})" if unknown[0] in ITEMS else ""
         print(f"nothing makes {unknown[0]}{why}: the keys are {', '.join(known)}", file=sys.stderr)
         return 2
     for module in dict.fromkeys(ITEMS[key].module for key in keys):

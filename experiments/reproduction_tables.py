@@ -1,6 +1,8 @@
 """The tables of docs/reproduction.md, from the numbers that the experiments have left in docs/*.json."""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from experiments import (
     set_facts,
     smoothrank,
 )
-from experiments.inventory import ITEMS
+from experiments.inventory import ITEMS, VERDICTS
 from experiments.online_figures import simulation_table, spread
 from experiments.pages import markdown_table
 from experiments.published import DIRECT_TABLES_2_AND_3, ONLINE_MSLR, SMOOTHRANK_TABLE_1, SMOOTHRANK_TABLE_2
@@ -28,17 +30,29 @@ SIGMAS = (64.0, 16.0, 4.0, 1.0, 0.25, 0.0625, 0.015625)  # of thirteen
 BASELINES = ("RankSVM", "RankBoost")
 
 
+def verdicts() -> str:
+    """How many items of the inventory there are of each verdict."""
+    count = Counter(item.close.partition(":")[0] for item in ITEMS.values())
+    return f"The table has {len(ITEMS)} rows: {', '.join(f'{count[verdict]} {verdict}' for verdict in VERDICTS)}."
+
+
 def inventory() -> str:
-    rows = [
-        [f"`{key}`", item.shows, f"`{item.module}`, {item.data}" if item.module else "", item.result]
-        for key, item in ITEMS.items()
-    ]
-    return markdown_table(["key", "the paper shows", "experiment, data", "here"], rows)
+    rows = []
+    for item in ITEMS.values():
+        where = re.sub(r"`([\w/]+\.py)::test_(\w+)`", _in_words, item.where)
+        place = f"`experiments.{item.module}`, {where}" if item.module else where
+        rows.append([f"{item.paper}, {item.number}", item.shows, place, item.close])
+    return markdown_table(["paper, number", "what it is", "where it is here", "how close"], rows)
+
+
+def _in_words(test: re.Match[str]) -> str:
+    """The name of a test as the statement that it is, and its file."""
+    return f"tested: {test[2].replace('_', ' ')} (`{test[1]}`)"
 
 
 def set_table() -> str:
     found = read(set_facts.NUMBERS)
-    forms = {"queries": "{:d}", "levels": "{:d}", "features": "{:d}", "documents": "{:.0f}", "relevant": "{:.0f} %"}
+    forms = {"queries": "{:d}", "levels": "{:d}", "features": "{:d}", "documents": "{:.0f}", "relevant": "{:.0f}%"}
     printed = {name: forms[name].format(value) for name, value in SMOOTHRANK_TABLE_1.items()}
     rows = [["OHSUMED, published", *printed.values()]]
     rows += [
@@ -62,7 +76,7 @@ def letor_table() -> str:
         test = numbers["tests"].get(name)
         against = [f"{test['difference']:+.4f}", f"{test['p']:.2f}, {test['p_corrected']:.2f}"] if test else ["", ""]
         rows.append(cells + against)
-    titles = ["ranker", "NDCG@10 (published)", "95 %", "MAP (published)", "NDCG@10 minus SmoothRank's", "p, corrected"]
+    titles = ["ranker", "NDCG@10 (published)", "95%", "MAP (published)", "NDCG@10 minus SmoothRank's", "p, corrected"]
     return markdown_table(titles, rows)
 
 
@@ -91,7 +105,7 @@ def annealing_table() -> str:
         rows.append([sigma_name(sigma), f"{found['train'][at + 1]:.4f}", f"{found['test'][at + 1]:.4f}", gain])
     less = f"{with_interval(other['less annealed'], other['interval'])} against annealed"
     rows.append([f"{sigma_name(SIGMAS[-1])} at once", f"{other['train']:.4f}", f"{other['test']:.4f}", less])
-    return markdown_table(["sigma", "training", "test", "test, gain over the start (95 %)"], rows)
+    return markdown_table(["sigma", "training", "test", "test, gain over the start (95%)"], rows)
 
 
 def sigma_name(sigma: float) -> str:
@@ -191,10 +205,10 @@ def pairs_table() -> str:
     pairs = dict(zip(found["pair"], found["pairs"], strict=True))
     rows = []
     for pair, (difference, low, high) in numbers["fewer inverted"].items():
-        inverted = [f"{100 * share[pair, name]:.1f} %" for name in ("AdaRank", "RankBoost")]
+        inverted = [f"{100 * share[pair, name]:.1f}%" for name in ("AdaRank", "RankBoost")]
         less = f"{100 * difference:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
         rows.append([pair, f"{int(pairs[pair]):,}", *inverted, less])
-    titles = ["relevant", "pairs", "AdaRank inverts", "RankBoost inverts", "difference in points (95 %)"]
+    titles = ["relevant", "pairs", "AdaRank inverts", "RankBoost inverts", "difference in points (95%)"]
     return markdown_table(titles, rows)
 
 
@@ -205,7 +219,7 @@ def gains_table() -> str:
         [group, str(queries), f"{second:.4f}", f"{first:.4f}", with_interval(gain, (low, high))]
         for group, queries, first, second, gain, low, high in zip(*(found[key] for key in keys), strict=True)
     ]
-    return markdown_table(["pairs per query", "queries", "AdaRank", "RankBoost", "AdaRank's gain in MAP (95 %)"], rows)
+    return markdown_table(["pairs per query", "queries", "AdaRank", "RankBoost", "AdaRank's gain in MAP (95%)"], rows)
 
 
 def methods_table() -> str:
@@ -252,6 +266,7 @@ def read(path: Path) -> Any:
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
+    "verdicts": verdicts,
     "inventory": inventory,
     "set": set_table,
     "letor": letor_table,

@@ -120,8 +120,8 @@ def verdict(load: Load, found: list[tuple[int, int]], events: int) -> int:
     expected = found[tenth - 1][1] + (found[tenth - 1][1] - found[0][1]) / (tenth - 1) * (SLICES - tenth)
     off = found[-1][1] / expected - 1
     print(
-        f"memory after the first tenth: {100 * min(grown):+.1f} % to {100 * max(grown):+.1f} %; log "
-        f"{found[-1][1]:,} bytes, predicted {expected:,.0f} ({100 * off:+.1f} %)"
+        f"memory after the first tenth: {100 * min(grown):+.1f}% to {100 * max(grown):+.1f}%; log "
+        f"{found[-1][1]:,} bytes, predicted {expected:,.0f} ({100 * off:+.1f}%)"
     )
     done: list[Any] = [not load.refused, load.told == events, max(grown) <= ALLOWED, abs(off) <= ALLOWED]
     return int(not all(done))

@@ -62,7 +62,7 @@ def run(folder: Path, cuts: tuple[int, ...]) -> tuple[Selection, float]:
 
 
 def numbers(found: Selection, measures: list[str], **conventions: Any) -> dict[str, Any]:
-    """Means with 95 % intervals, and the paired test of SmoothRank at k = 50 against ridge regression."""
+    """Means with 95% intervals, and the paired test of SmoothRank at k = 50 against ridge regression."""
     results = found.evaluate(measures, **conventions)
     means = {name: {title: result.mean[title] for title in result.titles} for name, result in results.items()}
     intervals = {name: dict(result.interval(0.95)) for name, result in results.items()}
@@ -103,7 +103,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
                 f"{test['difference']:+.4f} (p = {test['p']:.2f})",
             ]
         )
-    head = ["OHSUMED", "SmoothRank", "95 % interval", "the paper's", "RidgeRanker", "the paper's", "difference"]
+    head = ["OHSUMED", "SmoothRank", "95% interval", "the paper's", "RidgeRanker", "the paper's", "difference"]
     third = [
         [str(k)]
         + [f"{ours[f'SmoothRank k={k}'][title]:.4f}" for title in ("nDCG@1", "nDCG@5", "nDCG@10")]

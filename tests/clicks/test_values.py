@@ -387,7 +387,7 @@ def test_bounds_miss_the_truth_with_probability_delta_at_most(setting, case):
     assert found["certified"]["worse"] <= binomial_limit(300, clicks_runs.DELTA)
 
 
-@pytest.mark.parametrize("name", ["propensities 37 % too small", "cascade readers"])
+@pytest.mark.parametrize("name", ["propensities 37% too small", "cascade readers"])
 def test_broken_preconditions_break_the_bound(setting, name):
     (case,) = (one for one in clicks_runs.CASES if one.name == name)
     assert clicks_runs.coverage(setting, case, 20)["missed"]["value"] >= 18

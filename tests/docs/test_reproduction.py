@@ -1,12 +1,17 @@
 """The page on reproduction says what its numbers say: its tables are made of them, and its claims in words are true."""
 
 import ast
+import importlib
+import inspect
 import re
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import rankwise as rw
 from experiments import (
     annealing,
     boosting_rounds,
@@ -20,11 +25,12 @@ from experiments import (
     smoothrank,
     stopping,
 )
-from experiments.inventory import ITEMS
+from experiments.inventory import ITEMS, PAPERS, VERDICTS
 from experiments.pages import DOCS
 from experiments.published import DIRECT_TABLES_2_AND_3, SMOOTHRANK_TABLE_1, SMOOTHRANK_TABLE_2
 from experiments.reproduction import PAGE, main
 from experiments.reproduction_tables import BASELINES, BLOCKS, read
+from rankwise import losses
 from rankwise.io.folds import read_folds
 
 EXPERIMENTS = Path(smoothrank.__file__).parent
@@ -49,41 +55,135 @@ def test_every_part_of_the_page_is_one_that_the_script_writes(page):
 
 # ------------------------------------------------------------------------------------------------------- inventory
 
+# What the papers number, read off their text by hand: kind -> the numbers of the captions.
+CAPTIONS = {
+    "SmoothRank": {
+        "Figure": range(1, 6),
+        "Table": range(1, 4),
+        "Algorithm": [1],
+        "Proposition": [1],
+        "Remark": [1],
+        "Theorem": [1],
+        "Lemma": [1],
+        "Equation": range(1, 16),
+    },
+    "direct": {"Figure": range(1, 17), "Table": range(1, 5), "Theorem": range(1, 5), "Equation": range(1, 12)},
+    "2014": {
+        "Algorithm": [1],
+        "Lemma": [1],
+        "Proposition": [4],
+        "Theorem": [2, 3, 5, 8, 10, 11],
+        "Corollary": [6, 7, 9],
+        "Equation": range(1, 32),
+    },
+    "online": {
+        "Figure": range(1, 4),
+        "Algorithm": range(1, 4),
+        "Lemma": [3, 5],
+        "Theorem": [1, 4, 6, 8, 9, 10],
+        "Corollary": [2, 7, 11],
+        "Equation": range(1, 33),
+    },
+    "2015": {
+        "Table": [1],
+        "Proposition": [1, 2, 7, 10, 15],
+        "Lemma": [4, 13, 14],
+        "Theorem": [3, 5, 6, 9, 12, 17, 18],
+        "Corollary": [8, 11, 16],
+        "Equation": range(1, 13),
+    },
+}
 
-def test_the_inventory_leaves_out_no_table_and_no_figure():
-    """As many as the papers have: the numbers of a kind are 1, 2, 3, ... without a gap."""
-    most = {"smoothrank": (5, 3), "direct": (16, 4), "online": (3, 0), "lengths": (0, 1)}
-    expected = {
-        f"{paper}-{kind}-{number}"
-        for paper, counts in most.items()
-        for kind, count in zip(("figure", "table"), counts, strict=True)
-        for number in range(1, count + 1)
+
+def numbered(paper):
+    """Kind -> the numbers that the inventory has of it, in the order of its rows."""
+    found = defaultdict(list)
+    for item in ITEMS.values():
+        kind = item.number.split()[0].removesuffix("s")
+        if item.paper == paper and kind in CAPTIONS[paper]:
+            found[kind] += map(int, re.findall(r"\d+", item.number))
+    return found
+
+
+@pytest.mark.parametrize("paper", CAPTIONS)
+def test_every_number_of_a_paper_is_in_the_inventory_once(paper):
+    found = numbered(paper)
+    assert {kind: sorted(numbers) for kind, numbers in found.items()} == {
+        kind: list(numbers) for kind, numbers in CAPTIONS[paper].items()
     }
-    assert set(ITEMS) == expected
+
+
+def test_the_inventory_has_the_five_papers_and_no_item_twice():
+    assert list(dict.fromkeys(item.paper for item in ITEMS.values())) == list(CAPTIONS)
+    assert len(ITEMS) == sum(len(paper.ITEMS) for paper in PAPERS)
 
 
 @pytest.mark.parametrize("key", ITEMS)
-def test_what_makes_an_item_is_there_and_says_so(key, page):
+def test_no_cell_is_empty_and_how_close_begins_with_a_verdict(key):
     item = ITEMS[key]
-    anchors = {
-        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page, re.M)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", item.result):
-        assert target.removeprefix("#") in anchors if target.startswith("#") else (DOCS / target).is_file()
-    if item.module:
-        module, *parts = item.module.split()
-        source = (EXPERIMENTS / f"{module}.py").read_text(encoding="utf-8")
-        assert f"python -m experiments.{module}" in ast.get_docstring(ast.parse(source))
-        assert all(f'"{part}"' in source for part in parts)
+    assert all(part.strip() for part in (item.paper, item.number, item.shows, item.where, item.close))
+    verdict, _, details = item.close.partition(":")
+    assert verdict in VERDICTS
+    assert details or verdict == "same"
+
+
+def test_the_page_explains_every_verdict(page):
+    assert all(f"**{verdict}**" in page for verdict in VERDICTS)
+
+
+@cache
+def anchors(name):
+    """The headings of a page as links name them."""
+    titles = re.findall(r"^#+ (.*)$", (DOCS / name).read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def assert_resolves(code):
+    """A name, a parameter of one, a test or a weight rule that an item names exists."""
+    if "::" in code:
+        file, name = code.split("::")
+        assert f"def {name}(" in (DOCS.parent / "tests" / file).read_text(encoding="utf-8")
+        return
+    if code.startswith('"'):
+        losses.SLAM(weights=code.strip('"'))
+        return
+    name, _, parameters = code.removesuffix(")").partition("(")
+    package, *path = name.split(".")
+    if package == "experiments":
+        place, path = importlib.import_module(".".join(["experiments", *path[:1]])), path[1:]
     else:
-        assert item.result
+        place = rw if package == "rw" else getattr(rw, package)
+        assert package in ("rw", "guarantees", "losses", "measures", "synthetic")
+    for part in path:
+        place = getattr(place, part)
+    known = inspect.signature(place).parameters if parameters else {}
+    assert all(one.removesuffix("=") in known for one in parameters.split(", ") if one)
+
+
+@pytest.mark.parametrize("key", ITEMS)
+def test_every_name_test_and_link_of_an_item_exists(key):
+    item = ITEMS[key]
+    for code in re.findall(r"`([^`]+)`", f"{item.where} {item.close}"):
+        assert_resolves(code)
+    for target in re.findall(r"\]\(([^)]+)\)", f"{item.where} {item.close}"):
+        name, _, anchor = target.partition("#")
+        assert (DOCS / (name or PAGE.name)).is_file()
+        assert not anchor or anchor in anchors(name or PAGE.name)
+
+
+@pytest.mark.parametrize("key", [key for key, item in ITEMS.items() if item.module])
+def test_what_makes_an_item_is_there_and_says_so(key):
+    module, *parts = ITEMS[key].module.split()
+    source = (EXPERIMENTS / f"{module}.py").read_text(encoding="utf-8")
+    assert f"python -m experiments.{module}" in ast.get_docstring(ast.parse(source))
+    assert all(f'"{part}"' in source for part in parts)
 
 
 def test_what_nothing_makes_is_refused_with_the_reason(capsys):
     assert main(["smoothrank-figure-4"]) == 2
     assert ".GOV" in capsys.readouterr().err
     assert main(["smoothrank-figure-99"]) == 2
-    assert "the keys are smoothrank-figure-1" in capsys.readouterr().err
+    assert "smoothrank-figure-1, smoothrank-figure-2" in capsys.readouterr().err
 
 
 WITHOUT_ARGUMENTS = (set_facts, stopping, online_averaging)

@@ -32,7 +32,7 @@ def all_lists_with_weights(loss, m, gap):
 @pytest.mark.parametrize("loss", [SLAM(weights=rule) for rule in RULES], ids=repr)
 @few
 @given(judged_lists(min_size=2, max_size=6))
-def test_slam_is_the_value_of_its_linear_programme(loss, judged):
+def test_slam_is_the_value_of_its_linear_program(loss, judged):
     """min sum v_i d_i with s_i + d_i >= margin + s_j for every j of a lower label, d >= 0."""
     scores, labels = np.clip(judged[0], -100, 100), np.array(judged[1], dtype=float)
     own, v = classes(loss, labels), tabled(loss, labels)

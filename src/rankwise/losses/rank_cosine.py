@@ -78,17 +78,17 @@ class RankCosine(Loss):
     -----
     Two differences from the paper. Scores and targets are centered in each query, so adding a constant changes
     nothing: the cosine is Pearson's correlation. And epsilon keeps the loss smooth where all scores are equal: the
-    cosine itself has no limit there, and its slopes are as large as 1 / |s|. With epsilon = 1 boosting and online
-    learning, which start at equal scores, start with the gradient -t / (2 |t|), and scores that grow beyond epsilon see
-    the paper's loss; a small epsilon gives it everywhere else. Not convex. The order of the documents has no
+    cosine itself has no limit there, and its slopes are as large as 1 / norm(s). With epsilon = 1 boosting and online
+    learning, which start at equal scores, start with the gradient -t / (2 norm(t)), and scores that grow beyond epsilon
+    see the paper's loss; a small epsilon gives it everywhere else. Not convex. The order of the documents has no
     influence. O(m).
 
-    With r = sqrt(|s|^2 + epsilon^2) and a = t / |t| the gradient is -(a - s (a's) / r^2) / (2 r), of l2 norm at most
+    With r = sqrt(s's + epsilon^2) and a = t / norm(t) the gradient is -(a - s (a's) / r^2) / (2 r), of l2 norm at most
     1 / (2 epsilon): G1 = sqrt(m) / (2 epsilon), attained for even m at s = 0 with labels that are half 0 and half 1.
 
-    H1 = 0.47 m / epsilon^2. With s = |s| u, x = |s| / r, q = 1 - x^2, a = c u + d v, v orthogonal to u, the Hessian of
-    a's / r is -(x / r^2) times the matrix ((3 c q, d), (d, c)) on u and v and c elsewhere. Its norm is at most
-    |c| max(3 q, 1) + |d| <= sqrt(max(3 q, 1)^2 + 1), and with 1 / r^2 = q / epsilon^2 the product
+    H1 = 0.47 m / epsilon^2. With s = norm(s) u, x = norm(s) / r, q = 1 - x^2, a = c u + d v, v orthogonal to u, the
+    Hessian of a's / r is -(x / r^2) times the matrix ((3 c q, d), (d, c)) on u and v and c elsewhere. Its norm is at
+    most abs(c) max(3 q, 1) + abs(d) <= sqrt(max(3 q, 1)^2 + 1), and with 1 / r^2 = q / epsilon^2 the product
     x q sqrt(max(3 q, 1)^2 + 1) is at most 0.94, near q = 0.79. phi has half of that, and a matrix of l2 norm h maps
     vectors of entries up to 1 to vectors of l1 norm up to m h.
 

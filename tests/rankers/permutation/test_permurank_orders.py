@@ -153,7 +153,7 @@ def random_sets(rng, largest):
 @pytest.mark.parametrize("largest", [False, True])
 @pytest.mark.parametrize("alpha", [0.03, 1.0, 30.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_round_reaches_the_minimum_of_a_quadratic_programme(largest, alpha, seed):
+def test_a_round_reaches_the_minimum_of_a_quadratic_program(largest, alpha, seed):
     sets, plain = random_sets(np.random.default_rng(seed), largest)
     found = minimized(sets, alpha, np.zeros(3), tolerance=1e-9, n_jobs=1)
     w, objective, loss, gap = found.w, found.objective, found.value, found.gap

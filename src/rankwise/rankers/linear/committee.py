@@ -209,8 +209,9 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
 
     Notes
     -----
-    A fit costs two passes over X, whatever the number of penalties and folds, and O(features^3) per part. On a few
-    hundred judged queries the mean of the six is more reliable than the best of them.
+    All members come from two passes over X, whatever the number of penalties and folds, and O(features^3) per part. To
+    select penalties, each member scores each held-out part once. On a few hundred judged queries the mean of the six is
+    more reliable than the best of them.
 
     Examples
     --------
