@@ -312,13 +312,14 @@ end of trees
 
 
 def _trees() -> None:
-    """Scores of a sum of trees, and the contributions of its features."""
+    """Trees with a feature whose sign is given, scores of a sum of trees, and the contributions of its features."""
     from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
     trees = TreeEnsemble.from_lightgbm(_STUMP)
     for queries in _forms():
         trees.predict(queries.X)
         trees.contributions(queries.X)
+    rw.BoostedRanker(trees=2, patience=None, monotone={0: 1}).fit(_queries())
 
 
 def _rank() -> None:

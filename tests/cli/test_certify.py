@@ -63,7 +63,7 @@ def test_scores_of_anybody_are_certified_by_a_hold_out(files, run):
 def test_plans_need_no_ranker(run):
     code, out, _ = run("certify", "--half-width", 0.03, "--sd", 0.25)
     assert code == 0
-    assert out.splitlines()[0] == "2,050 queries for +-0.03 at 95 % (Hoeffding: certain)"
+    assert out.splitlines()[0] == "2,050 queries for +-0.03 at 95% (Hoeffding: certain)"
     _, out, _ = run("certify", "--difference", 0.02, "--sd", 0.12, "--power", 0.9, "--json")
     guaranteed, by_test = json.loads(out)
     assert by_test["queries"] == 381

@@ -32,7 +32,7 @@ _ASPECTS = {
 _QUERY_SPREAD = 0.6
 # Spam above this counts at once, if there are interactions.
 _SPAM_CUT = 1.0
-# Each grade is this much rarer than the one below: with 5 grades 59, 25, 10, 4 and 2 % of the documents.
+# Each grade is this much rarer than the one below: with 5 grades 59, 25, 10, 4 and 2% of the documents.
 _GRADE_RATIO = 0.42
 
 

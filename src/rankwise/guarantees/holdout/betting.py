@@ -63,8 +63,8 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 # The share c of the capital that may be lost at once. Any number below 1 is valid; the authors name 1/2 and 3/4. On
-# Bernoulli samples of 5 to 50 values with a mean of 0.95, 3/4 gives intervals that are 12 to 18 % narrower; with a mean
-# of 0.5 or 0.8 the difference is at most 3 % from 50 values on.
+# Bernoulli samples of 5 to 50 values with a mean of 0.95, 3/4 gives intervals that are 12 to 18% narrower; with a mean
+# of 0.5 or 0.8 the difference is at most 3% from 50 values on.
 SHARE = 0.75
 # Accuracy of the end of the interval; the returned value is on the safe side of it.
 ACCURACY = 1e-9

@@ -382,13 +382,13 @@ def queries_needed(
     --------
     >>> for plan in queries_needed(half_width=0.05, sd=0.3):
     ...     print(plan)
-    738 queries for +-0.05 at 95 % (Hoeffding: certain)
-    619 queries for +-0.05 at 95 % (empirical Bernstein: if guessed right)
-    139 queries for +-0.05 at 95 % (normal: approximation)
+    738 queries for +-0.05 at 95% (Hoeffding: certain)
+    619 queries for +-0.05 at 95% (empirical Bernstein: if guessed right)
+    139 queries for +-0.05 at 95% (normal: approximation)
     >>> for plan in queries_needed(difference=0.02, sd=0.1):
     ...     print(plan)
-    486 queries for a difference of 0.02, found 80 % of the time at level 5 % (guaranteed interval: approximation)
-    199 queries for a difference of 0.02, found 80 % of the time at level 5 % (paired t test: approximation)
+    486 queries for a difference of 0.02, found 80% of the time at level 5% (guaranteed interval: approximation)
+    199 queries for a difference of 0.02, found 80% of the time at level 5% (paired t test: approximation)
     """
     refuse_unless_chance("queries_needed", delta=delta, power=power)
     refuse_unless_known("queries_needed", "betting", "both", span)
@@ -420,7 +420,7 @@ def _for_interval(half_width: float, sd: float | None, delta: float, b: float) -
 
     def plan(queries: int, method: str, trust: Trust, statement: str, **terms: float) -> Plan:
         asked = {"half_width": half_width, "delta": delta}
-        purpose = f"+-{half_width:g} at {100 * (1 - delta):g} %"
+        purpose = f"+-{half_width:g} at {100 * (1 - delta):g}%"
         return Plan(
             queries=queries, method=method, trust=trust, purpose=purpose, statement=statement, terms=asked | terms
         )
@@ -443,7 +443,7 @@ def _for_comparison(difference: float, sd: float, delta: float, power: float, b:
     """The plans for a comparison: by the interval that decides it with a guarantee, and by the usual test."""
     common: dict[str, Any] = {
         "trust": "approximation",
-        "purpose": f"a difference of {difference:g}, found {100 * power:g} % of the time at level {100 * delta:g} %",
+        "purpose": f"a difference of {difference:g}, found {100 * power:g}% of the time at level {100 * delta:g}%",
     }
     asked = {"difference": difference, "sd": sd, "delta": delta, "power": power}
     return (

@@ -108,7 +108,7 @@ class AutoRanker(Ranker):
 
     One standard error is a lenient rule. If no candidate is truly better, a single rival exceeds it with probability
     0.16, and the best of several, compared on parts that share their training queries, more often: simulations left the
-    linear ranker in 22 to 55 % of the fits. ``chosen_`` is a choice, not evidence that trees are better.
+    linear ranker in 22 to 55% of the fits. ``chosen_`` is a choice, not evidence that trees are better.
 
     The linear ranker is fitted on everything before the candidates are tried, and Ctrl-C from then on leaves it as the
     chosen one; ``reason_`` and ``report_`` tell what had been tried by then.

@@ -84,7 +84,7 @@ class HybridRanker(Ranker):
     weights_ : ndarray of shape (n_features,)
         The weights, 0 or more and of sum 1. Of several that reach the largest mean, those nearest to equal weights.
     intervals_ : Table
-        Per column the weight and the ends of its 95 % percentile interval over draws of the training queries with
+        Per column the weight and the ends of its 95% percentile interval over draws of the training queries with
         replacement: how much the weights would change with other queries. NaN without learning or bootstrap.
     curve_ : WeightCurve
         With two columns: the mean measure against the weight of the first, which draws itself. Absent otherwise.
@@ -286,7 +286,7 @@ class WeightCurve(PlottedTable):
     Parameters
     ----------
     columns : dict of str to array-like
-        The weights, the means, and the ends of their 95 % bootstrap intervals.
+        The weights, the means, and the ends of their 95% bootstrap intervals.
     measure : str
         The title of the measure.
     chosen : Table
@@ -302,9 +302,9 @@ class WeightCurve(PlottedTable):
     def _draw(self, axes: "Axes") -> None:
         first = next(iter(self._chosen))
         axes.fill_between(self["weight"], self["low"], self["high"], color=COLORS[0], alpha=0.15, linewidth=0)
-        axes.plot(self["weight"], self["mean"], color=COLORS[0], label="mean, with its 95 % interval")
+        axes.plot(self["weight"], self["mean"], color=COLORS[0], label="mean, with its 95% interval")
         axes.axvline(0.5, color=FAINT, linestyle=":", label="equal weights")
-        axes.axvline(first["weight"], color=COLORS[1], label=f"chosen: {first['weight']:.2f}, with its 95 % interval")
+        axes.axvline(first["weight"], color=COLORS[1], label=f"chosen: {first['weight']:.2f}, with its 95% interval")
         axes.axvspan(first["low"], first["high"], color=COLORS[1], alpha=0.12, linewidth=0)
         axes.set_xlabel(f"weight of {first['column']} ({self._chosen['column'][1]} has the rest)")
         axes.set_ylabel(self._measure)

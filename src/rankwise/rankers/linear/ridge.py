@@ -233,7 +233,7 @@ def read_coef(store: Store, features: int) -> Vector:
 # Integers up to this one are grades: LightGBM's table of gains ends there, too.
 _LARGEST_GRADE = 30
 # The largest weight of a document without relevance. Without a limit a single one would count as much as all others
-# together, and with weak features the order would be almost random. Sets with at least 5 % of such documents, among
+# together, and with weak features the order would be almost random. Sets with at least 5% of such documents, among
 # them all that LETOR has published, never reach the limit.
 _MOST_OF_GRADES = 10.0
 
