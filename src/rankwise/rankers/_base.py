@@ -40,16 +40,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.dot_products import dot
 from rankwise._kernels.machine.jit import INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
 from rankwise._kernels.parallel import announce_kernels, one_blas_thread
-from rankwise._parameters import (
-    Check,
-    Jobs,
-    check_parameters,
-    describe,
-)
+from rankwise._parameters import Check, Jobs, check_parameters, describe
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -123,8 +119,6 @@ class CommonParameters:
         """The error about a parameter that does not fit the others."""
         return RankwiseError(describe(getattr(self, name), name, type(self).__name__, expected))
 
-
-Vector = NDArray[np.float64]
 
 # Whether a fit runs in this thread: rankers fitted inside another ranker do not warn.
 _IN_FIT = ContextVar("in_fit", default=False)
@@ -328,7 +322,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """The ranker that computes the scores: another one for rankers that consist of others and may collapse."""
         return self
 
-    def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: Floats) -> tuple[Matrix, float] | None:
         """(what each feature adds to the score of each row, constant), or None if the score is no sum over features."""
         return None
 
@@ -451,7 +445,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         with one_blas_thread():
             return certify_ranker(self, train, holdout, delta, declared, unverified)
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(facts, arrays) that the digest of a fit is computed from."""
         return self._state()
 
@@ -491,7 +485,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         save_ranker(self, path)
 
     @abstractmethod
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(facts, arrays): what was learned, as JSON values and arrays."""
 
     @abstractmethod
@@ -550,7 +544,7 @@ class LinearRanker(Ranker):
         model = self._scoring_model()
         return linear_scores(X, self.coef_, self.n_jobs) if model is self else model._scores(X)
 
-    def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: Floats) -> tuple[Matrix, float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
 
 
@@ -568,9 +562,7 @@ def _score_rows_by_on(dtype: np.dtype[Any]) -> Any:
     return compiled(kernel(_score_rows_by), types.void(*given))
 
 
-def scores_by_weights(
-    X: Any, rows: NDArray[np.int64], count: int, weights: NDArray[np.float64], n_jobs: int | None
-) -> NDArray[np.float64]:
+def scores_by_weights(X: Any, rows: Numbers, count: int, weights: Matrix, n_jobs: int | None) -> Matrix:
     """The scores of ``count`` rows by several linear models, which read every row once.
 
     Parameters
@@ -599,7 +591,7 @@ def scores_by_weights(
     return scores
 
 
-def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+def linear_scores(X: Any, coef: Vector, n_jobs: int | None) -> Vector:
     """X coef, row by row. All linear predictions come from here, so candidates are judged by the final bits."""
     scores: Vector = scores_by_weights(X, _NO_ROWS, len(X), coef[None], n_jobs)[0]
     return scores

@@ -10,15 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rankwise._parameters import (
-    NonNegativeFloat,
-    NumberRange,
-    PositiveFloat,
-    Seed,
-    as_random,
-)
+from rankwise._arrays import Array, Mask, Matrix, Numbers, Vector
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, Seed, as_random
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.measures._base import Measure, Ties
@@ -31,7 +26,6 @@ from rankwise.rankers._base import scores_by_weights
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
-Vector = NDArray[np.float64]
 
 # Candidates that one pass judges: 128 bytes per query.
 _TOGETHER = 16
@@ -55,12 +49,12 @@ class ValuesJob(Job):
     """
 
     measures: tuple[Measure, ...]
-    taken: NDArray[np.bool_] | None = None
+    taken: Mask | None = None
 
     def prepare(self, queries: Queries, offset: int) -> "dict[int, PreparedValues]":
         return {}
 
-    def run(self, chunk: Chunk, prepared: "dict[int, PreparedValues]", weights: NDArray[np.float64]) -> Any:
+    def run(self, chunk: Chunk, prepared: "dict[int, PreparedValues]", weights: Matrix) -> Any:
         queries = chunk.queries
         if chunk.first not in prepared:
             taken = np.arange(chunk.first, chunk.last)
@@ -75,12 +69,12 @@ class ValuesJob(Job):
 class PreparedValues(NamedTuple):
     """Rows, labels and measures of some queries, for many candidates."""
 
-    rows: NDArray[np.int64]
+    rows: Numbers
     lists: ScoredLists
     measures: list[PreparedMeasure]
 
     @classmethod
-    def of(cls, queries: Queries, numbers: NDArray[np.int64], measures: Sequence[Measure]) -> "PreparedValues":
+    def of(cls, queries: Queries, numbers: Numbers, measures: Sequence[Measure]) -> "PreparedValues":
         """Prepare these queries."""
         rows, _ = rows_in_order(queries, numbers)
         labels = np.ascontiguousarray(queries.labels()[rows] if len(rows) else queries.labels())
@@ -105,7 +99,7 @@ def weighted_mean(values: Vector, weight: Vector) -> float:
     return math.fsum(weight[counts] * values[counts]) / total if total else math.nan
 
 
-def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
+def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Generator) -> list[Numbers]:
     """Random parts of the queries of non-zero weight, at most one per query; none for a single query."""
     counting = as_random(random_state).permutation(queries.counted)
     if len(counting) < 2:
@@ -113,7 +107,7 @@ def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Gen
     return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]
 
 
-def held_out(queries: QuerySource, part: NDArray[np.int64]) -> tuple[QuerySource, QuerySource]:
+def held_out(queries: QuerySource, part: Numbers) -> tuple[QuerySource, QuerySource]:
     """(all but these queries, these queries): the same X, with weights of 0 for what is left out."""
     own = queries.query_weight
     inside = np.zeros(len(queries))
@@ -163,9 +157,7 @@ def _measure_weights(queries: Queries, coefs: Vector, measure: Measure, n_jobs: 
     return np.concatenate(values)
 
 
-def mean_over_folds(
-    queries: QuerySource, parts: Sequence[NDArray[np.int64]], judge: Callable[[Any, Any], ArrayLike]
-) -> Vector:
+def mean_over_folds(queries: QuerySource, parts: Sequence[Numbers], judge: Callable[[Any, Any], ArrayLike]) -> Vector:
     """The mean over the parts of ``judge(other queries, queries of the part)``, one value per candidate."""
     return mean_over_parts([np.asarray(judge(*held_out(queries, part))) for part in parts])
 
@@ -175,19 +167,19 @@ def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
     return int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
 
 
-def normalized_weight(queries: QuerySource, counts: NDArray[np.bool_]) -> Vector:
+def normalized_weight(queries: QuerySource, counts: Mask) -> Vector:
     """The weights of the queries that count, divided by their sum, and 0 for the others."""
     weight = np.where(counts, queries.query_weight, 0.0)
     total = math.fsum(weight)
     return weight / total if total else weight
 
 
-def path_arrays(path: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def path_arrays(path: Mapping[str, Array]) -> dict[str, Array]:
     """The columns of ``path_``, which are numbers, for a model's file."""
     return {f"path.{number}": column for number, column in enumerate(path.values())}
 
 
-def read_path(store: Store, columns: Sequence[str]) -> dict[str, NDArray[Any]]:
+def read_path(store: Store, columns: Sequence[str]) -> dict[str, Array]:
     """The columns that :func:`path_arrays` wrote, under these names."""
     arrays = (store.array(f"path.{number}", np.float64, (None,)) for number in range(len(columns)))
     return dict(zip(columns, arrays, strict=True))
@@ -196,7 +188,6 @@ def read_path(store: Store, columns: Sequence[str]) -> dict[str, NDArray[Any]]:
 # -------------------------------------------------------------------------------- cross-validation over pooled queries
 
 
-Numbers = NDArray[np.int64]
 Refit = Literal["all", "train"]
 
 # Above this number of queries one part is held out instead of every part in turn, and it has at most so many.
@@ -306,7 +297,7 @@ class PooledSelection:
         random_state : int or numpy.random.Generator
             Seed of the division.
         by_folds : bool, default=True
-            Whether there is something to select, so that parts are needed.
+            Whether there is something to select, so parts are needed.
 
         Returns
         -------
@@ -352,7 +343,7 @@ class HeldOut:
             weight.append(queries.query_weight[numbers])
         return cls(sets, np.concatenate(weight))
 
-    def values(self, weights: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+    def values(self, weights: Matrix, n_jobs: int | None) -> Matrix:
         """The measures of linear candidates on every query, ties averaged.
 
         Parameters
@@ -371,7 +362,7 @@ class HeldOut:
         return np.concatenate(chunks, axis=2)
 
 
-def mean_over_held_out(values: Sequence[NDArray[np.float64]], weights: Sequence[Vector]) -> Vector:
+def mean_over_held_out(values: Sequence[Matrix], weights: Sequence[Vector]) -> Vector:
     """The mean of every candidate over the queries of all parts, and over measures if there are several.
 
     Parameters

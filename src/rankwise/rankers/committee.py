@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._parameters import Check, NonNegativeFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -24,8 +25,6 @@ from rankwise.rankers.boosting.steps import ThresholdRanker
 from rankwise.rankers.boosting.tree_checks import DTYPES
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
-
-Vector = NDArray[np.float64]
 
 _SMALLEST = float(np.finfo(np.float64).tiny)  # deviations that scores can be divided by
 
@@ -132,11 +131,7 @@ class Committee(Ranker):
 
     @classmethod
     def of(
-        cls,
-        members: Sequence[Ranker],
-        deviations: ArrayLike,
-        like: Ranker,
-        weights: Sequence[float] | None = None,
+        cls, members: Sequence[Ranker], deviations: ArrayLike, like: Ranker, weights: Sequence[float] | None = None
     ) -> Self:
         """A committee whose members and deviations are known.
 
@@ -207,7 +202,7 @@ class Committee(Ranker):
                 deviations[place] = within_query_deviation(judged, scores)
         self.members_, self.weights_, self.deviations_ = members, weights, deviations
 
-    def _out_of_fold(self, one: Any, queries: Queries, parts: Sequence[NDArray[np.int64]], bar: progress) -> Vector:
+    def _out_of_fold(self, one: Any, queries: Queries, parts: Sequence[Numbers], bar: progress) -> Vector:
         """Scores of every document by a member that has not seen its query; 0 for queries of weight 0."""
         scores = np.zeros(queries.n_documents)
         owner = queries.query_of_row
@@ -311,7 +306,7 @@ class Committee(Ranker):
                 scores += factor * own
         return scores
 
-    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: checks.Floats) -> tuple[Matrix, float] | None:
         total, constant = np.zeros(X.shape), 0.0
         for factor, member in zip(self.factors_.tolist(), self.members_, strict=True):
             found = member._contributions(X) if isinstance(member, Ranker) else None
@@ -323,7 +318,7 @@ class Committee(Ranker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.rankers._record import nested_state
 
         foreign = [type(one).__name__ for one in self.members_ if not isinstance(one, Ranker)]
@@ -335,8 +330,8 @@ class Committee(Ranker):
         facts, arrays = nested_state(self.members_)
         return {"members": facts}, {"weights": self.weights_, "deviations": self.deviations_, **arrays}
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        own: dict[str, NDArray[Any]] = {"weights": self.weights_, "deviations": self.deviations_}
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        own: dict[str, Array] = {"weights": self.weights_, "deviations": self.deviations_}
         digests: list[list[Any]] = []
         for place, member in enumerate(self.members_):
             if isinstance(member, Ranker):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from rankwise._arrays import Array, Matrix, Vector
 from rankwise._kernels.parallel import available_memory, one_blas_thread
 from rankwise._parameters import NonNegativeInt
 from rankwise._store import Store
@@ -27,8 +27,6 @@ from rankwise.rankers._inputs import align
 
 if TYPE_CHECKING:
     from rankwise.rankers.certificate.objective import TrainingObjective
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -200,7 +198,7 @@ class MappedRanker(Ranker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.features.codec import Packed
         from rankwise.rankers._record import nested_state
 
@@ -210,7 +208,7 @@ class MappedRanker(Ranker):
         arrays |= {f"map.{name}": array for name, array in packed.arrays.items()}
         return {"transformer": made, "width": self.map_.width, "ranker": facts}, arrays
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.features.codec import NotStorableError, Packed
 
         facts, arrays = self.ranker_._frozen_state()
@@ -245,8 +243,6 @@ class MappedRanker(Ranker):
 
 # ---------------------------------------------------------------------------------------------------------- row by row
 
-
-Matrix = NDArray[np.float64]
 
 # Rows that a transformer sees at a time. The bits depend on it.
 _ROWS = 128
@@ -301,7 +297,7 @@ class RowMap:
         return cls.of(made, X[:_ROWS])
 
     @classmethod
-    def of(cls, transformer: Any, sample: NDArray[Any]) -> Self:
+    def of(cls, transformer: Any, sample: Array) -> Self:
         """The map of a fitted transformer, tried on some rows, at most a block of them."""
         map_ = cls(transformer, 0)
         first = map_._block(sample)
@@ -326,7 +322,7 @@ class RowMap:
 
     # ------------------------------------------------------------------------------------------- rows
 
-    def blocks(self, X: NDArray[Any]) -> Iterator[tuple[slice, Matrix]]:
+    def blocks(self, X: Array) -> Iterator[tuple[slice, Matrix]]:
         """Mapped rows in blocks of about 8 MB, each with the rows that it belongs to."""
         step = _ROWS * max(1, checks.BLOCK_VALUES // (_ROWS * max(self.width, X.shape[1], 1)))
         for first in range(0, len(X), step):
@@ -336,11 +332,11 @@ class RowMap:
             yield rows, made
 
     @one_blas_thread()
-    def _into(self, X: NDArray[Any], out: Matrix) -> None:
+    def _into(self, X: Array, out: Matrix) -> None:
         for first in range(0, len(X), _ROWS):
             out[first : first + _ROWS] = self._block(X[first : first + _ROWS])
 
-    def _block(self, rows: NDArray[Any]) -> Matrix:
+    def _block(self, rows: Array) -> Matrix:
         """At most a block of rows, mapped."""
         block = np.empty((_ROWS, rows.shape[1]))
         block[: len(rows)] = rows

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from rankwise._arrays import Mask, Numbers, Vector
 from rankwise._parameters import as_random
 from rankwise._progress import progress
 from rankwise._tables import Table
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rankwise.rankers.boosting.boosted import BoostedRanker
     from rankwise.rankers.boosting.growing import Growing
 
-Vector = NDArray[np.float64]
 Engine = Literal["lightgbm", "catboost"]
 
 # The mean of three measures varies less than any of them, and all of them ask for the same order.
@@ -340,7 +339,7 @@ class CandidateTrial:
     """
 
     def __init__(
-        self, everything: Queries, parts: Sequence[NDArray[np.int64]], measures: Sequence[Measure], n_jobs: int | None
+        self, everything: Queries, parts: Sequence[Numbers], measures: Sequence[Measure], n_jobs: int | None
     ) -> None:
         self.everything, self.parts, self.measures, self.n_jobs = everything, list(parts), list(measures), n_jobs
         held = np.sort(np.concatenate(self.parts))
@@ -354,7 +353,7 @@ class CandidateTrial:
         """The criterion of every query, by candidate."""
         return {name: one.criterion for name, one in self._tried.items()}
 
-    def splits(self) -> list[tuple[Queries, NDArray[np.bool_]]]:
+    def splits(self) -> list[tuple[Queries, Mask]]:
         """Per part: the queries to learn from, and which rows of ``queries`` are judged."""
         found = []
         counted, owner = self.everything.counted, self.queries.query_of_row

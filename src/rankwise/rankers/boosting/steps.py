@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.pairs import exponential_potentials
 from rankwise._kernels.thresholds import add_step, score_steps
@@ -32,8 +32,6 @@ from rankwise.rankers._base import Ranker
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
-
-Vector = NDArray[np.float64]
 
 # Alphas are integer multiples of this. Sums of them are exact below 2^13, in any order: rounds are judged by the bits
 # that ``predict`` gives, and scores that are equal on paper are equal.
@@ -168,10 +166,10 @@ class ThresholdRanker(Ranker):
     def _scores(self, X: Floats) -> Vector:
         return StepScorer.of(self.steps_)(X, self.n_jobs)
 
-    def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: Floats) -> tuple[Matrix, float] | None:
         return StepScorer.of(self.steps_).by_feature(X), 0.0
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return {"rounds": self.rounds_, "features": self.n_features_in_}, history_arrays(self.history_)
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
@@ -226,8 +224,8 @@ class StepScorer:
         ``feature[n]`` begin at ``worth[start[n] + n]``.
     """
 
-    feature: NDArray[np.int64]
-    start: NDArray[np.int64]
+    feature: Numbers
+    start: Numbers
     cut: Vector
     worth: Vector
 
@@ -245,7 +243,7 @@ class StepScorer:
         worths = [np.append(0.0, np.cumsum(part)) for part in np.split(alpha, first[1:])] if len(used) else []
         return cls(used.astype(np.int64), start, cut[fresh], np.concatenate([*worths, np.empty(0)]))
 
-    def by_feature(self, X: Floats) -> NDArray[np.float64]:
+    def by_feature(self, X: Floats) -> Matrix:
         """What each feature adds to the score of each row; scores are sums of these from the first feature on."""
         found = np.zeros(X.shape)
         for number, feature in enumerate(self.feature.tolist()):
@@ -270,7 +268,7 @@ class StepScorer:
 class Watched:
     """The scores of training and validation documents during a fit, and their measure after every round.
 
-    Rows of the validation set are numbered on from those of the training set, so that one pass measures both.
+    Rows of the validation set are numbered on from those of the training set, so one pass measures both.
 
     Attributes
     ----------
@@ -288,17 +286,15 @@ class Watched:
         The current scores.
     """
 
-    rows: NDArray[np.int64]
-    bins: NDArray[Any]
+    rows: Numbers
+    bins: Array
     weight: tuple[Vector, Vector]
     measure: PreparedMeasure
     lists: ScoredLists
     score: Vector
 
     @classmethod
-    def of(
-        cls, places: NDArray[np.int64], bins: NDArray[Any], train: Queries, held: Queries | None, measure: Measure
-    ) -> Self:
+    def of(cls, places: Numbers, bins: Array, train: Queries, held: Queries | None, measure: Measure) -> Self:
         """Scores of 0; ``places`` are the rows of the training documents, those of the validation set follow."""
         sets = [train] if held is None else [train, held]
         shifts = [0, train.n_documents][: len(sets)]
@@ -377,7 +373,7 @@ class RankBoost(ThresholdRanker):
 
     Notes
     -----
-    A round costs O(documents x features). D is a product of a factor of i and one of j, so that the weight of the pairs
+    A round costs O(documents x features). D is a product of a factor of i and one of j, so the weight of the pairs
     of a document takes one sum per grade, and r is the sum of those over the documents above a threshold. Among
     candidates whose abs(r) agree to 1e-12, the lowest feature number is taken, then the lowest threshold. The rounds
     end early if every r is 0, or after a step that orders all pairs rightly (or all wrongly); its abs(r) counts as

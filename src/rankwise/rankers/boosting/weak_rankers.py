@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._parameters import Check
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
@@ -20,7 +20,6 @@ from rankwise.rankers._base import Ranker
 from rankwise.rankers.boosting.candidates import RankedLists
 from rankwise.rankers.committee import fitted_member, within_query_deviation
 
-Vector = NDArray[np.float64]
 Bounded = Literal["exp", "logistic"]
 
 # Features whose phi differs by less are equally good: the choice must not depend on the order of a sum.
@@ -162,7 +161,7 @@ class TrainedRankers:
     validation: Queries | None
     train: RankedLists
     held: RankedLists | None
-    counted: NDArray[np.int64]
+    counted: Numbers
     random: np.random.Generator | None
     scaled: bool
     n_jobs: int | None

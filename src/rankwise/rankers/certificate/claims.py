@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._kernels.radius import largest_radius
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
@@ -36,9 +36,6 @@ from rankwise.solvers.online.ledger import Ledger
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
-
-
-Vector = NDArray[np.float64]
 
 
 # ---------------------------------------------------------------------------------------------------------- populations
@@ -181,7 +178,7 @@ class ScoredSample:
         return self.ranker.predict(self.queries)
 
     @cached_property
-    def group(self) -> NDArray[np.int64]:
+    def group(self) -> Numbers:
         """The group number of each query; queries of one group repeat each other."""
         return same_content(self.queries, n_jobs=self.n_jobs)
 
@@ -419,7 +416,7 @@ def uniform_claims(
 
     Two kinds of bounds are no candidates for the headline at ``delta``. The first would be vacuous whatever the sample
     had been, even for the smallest ball and a loss of 0; the declared constants and the number of queries decide that
-    beforehand, so that it costs no delta. The second rests on a range that is known from the labels of the sample only:
+    beforehand, so it costs no delta. The second rests on a range that is known from the labels of the sample only:
     the sample would otherwise choose how many bounds are compared.
 
     If queries repeat each other, it is not known which of them are draws. Every bound grows with the mean loss and

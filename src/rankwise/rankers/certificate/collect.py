@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Mask, Vector
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
@@ -337,9 +337,6 @@ def _one_number(claims: list[Claim], delta: float, wanted: str) -> list[Claim]:
 
 # --------------------------------------------------------------------------------------------------------- the hold-out
 
-
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # of scores of another origin
 UNSEEN = "these queries were used neither for training nor for model selection by the source of the scores"

@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Vector
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.measures._base import Measure, parse
@@ -31,13 +31,7 @@ from rankwise.rankers._model_selection import (
     best_alpha,
     mean_over_held_out,
 )
-from rankwise.rankers.linear.least_squares import (
-    Problem,
-    Solved,
-    joined,
-    no_scale,
-    within_query_scale,
-)
+from rankwise.rankers.linear.least_squares import Problem, Solved, joined, no_scale, within_query_scale
 from rankwise.rankers.linear.ridge import (
     RELATIVE_ALPHAS,
     ProblemsJob,
@@ -46,9 +40,6 @@ from rankwise.rankers.linear.ridge import (
     problems_of_parts,
     read_coef,
 )
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 TARGETS = ("gains", "labels", "gains / ideal DCG@10")
 # Members are (balanced, number of the target).
@@ -259,7 +250,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         member = np.repeat(np.arange(len(MEMBERS)), len(grid))
         self._path_ = {"member": member, "alpha": np.tile(grid, len(MEMBERS)), JUDGED: judged.ravel()}
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         grid = self.path_["alpha"][: len(self.path_) // len(MEMBERS)]
         judged = self.path_[JUDGED].reshape(len(MEMBERS), -1)
         arrays = {"coef": self.coef_, "members": self.members_, "alphas": self.alphas_["alpha"]}

@@ -1,8 +1,8 @@
 """Ridge regression within queries: its moments from one pass over X, and all penalties from one factorization.
 
 min over w, b of sum_i c_i (w . x_i + b_q(i) - g_i)^2 + alpha norm(w)^2 has one intercept per query, which no ranking
-sees. The best intercepts take the weighted means of the query off x and g, so that A = sum c x x' and sum c g x of the
-centered rows determine w: :class:`Moments`. They are sums over queries, so that the problem without some of them is a
+sees. The best intercepts take the weighted means of the query off x and g, so A = sum c x x' and sum c g x of the
+centered rows determine w: :class:`Moments`. They are sums over queries, so the problem without some of them is a
 sum of parts, and several targets g share A. If there are fewer rows than features, the rows themselves are fewer:
 :class:`WeightedRows`. With one intercept for all documents, rows are shifted instead, and the sums of the shifted rows,
 kept beside their products, center any union of parts.
@@ -22,15 +22,13 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from rankwise._arrays import Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.machine.jit import FLOATS_IN, INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Targets = Callable[[Queries], Matrix]
 
 # Values per chunk of rows in float64, 1.5 MB, and the least and largest number of rows: the bits depend on them.

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import Check
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -16,8 +17,6 @@ from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._parameters import is_vector
 from rankwise.rankers.linear.ridge import read_coef
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -136,7 +135,7 @@ class LinearModel(LinearRanker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return {"intercept": self.intercept_}, {"coef": self.coef_}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:

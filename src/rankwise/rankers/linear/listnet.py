@@ -2,7 +2,7 @@
 
 :class:`ListNet` is the ranker. Its solver "sgd" is an online learner, with the rounds, the ledger and the streams of
 :class:`~rankwise.rankers.online.learner.LinearOnlineLearner`. Its solver "lbfgs" minimizes a regularized mean over all
-queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so that the weights for the
+queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so the weights for the
 selected alpha are those of a fit with this alpha alone.
 """
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import NonNegativeFloat, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -41,8 +42,6 @@ from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.risk import mean_share
 from rankwise.solvers.online.config import OnlineConfig, Step
-
-Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-6, 2))
 # Evaluations of one descent on data of a few hundred features, for an estimate of what a fit will cost.
@@ -371,7 +370,7 @@ class ListNet(LinearOnlineLearner):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         if "history_" not in self.__dict__:
             return super()._state()
         facts = {"alpha": self.alpha_, "step": self.step_}
@@ -405,7 +404,7 @@ class BatchStep(NamedTuple):
 class ListNetRun:
     """The descent for one alpha, on features times ``factor``: its steps, the start at 0 first.
 
-    Steps are only added, so that those that were finished are complete after Ctrl-C.
+    Steps are only added, so those that were finished are complete after Ctrl-C.
     """
 
     alpha: float

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Numbers, Vector
 from rankwise._parameters import OpenFraction, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -46,7 +46,6 @@ from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
 
-Vector = NDArray[np.float64]
 PenaltyName = Literal["l2", "l1"]
 Prior = Literal["ridge"] | Weights | None
 
@@ -193,7 +192,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
             attempt.worth.append(measure_of_weights(held, attempt.rounds[-1].w * factor, self._measure(), self.n_jobs))
 
     def _judged_on(
-        self, part: NDArray[np.int64], queries: QuerySource, levels: Sequence[float], factor: Vector, bar: progress
+        self, part: Numbers, queries: QuerySource, levels: Sequence[float], factor: Vector, bar: progress
     ) -> list[float]:
         """The measure of every level on held-out queries."""
         train, held = held_out(queries, part)
@@ -205,12 +204,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         return [found[level] for level in levels]
 
     def _set(
-        self,
-        taken: Attempt,
-        attempts: Sequence[Attempt],
-        levels: Sequence[float],
-        judged: Vector,
-        factor: Vector,
+        self, taken: Attempt, attempts: Sequence[Attempt], levels: Sequence[float], judged: Vector, factor: Vector
     ) -> None:
         """Set the fitted state from the attempt that was taken."""
         worth = {attempt.level: attempt.worth[0] for attempt in attempts if attempt.worth}
@@ -301,7 +295,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
     def _drawn(self, columns: Mapping[str, Any]) -> History:
         return History(columns, ("objective", "lower bound"), f"{self.name}: objective and its lower bound")
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         numbers = np.array([self.alpha_, self.max_norm_, self.objective_, self.gap_])
         return {}, {"coef": self.coef_, "numbers": numbers, **path_arrays(self._path_), **history_arrays(self.history_)}
 
@@ -431,7 +425,7 @@ def theory_alpha(
     queries : Queries
         The training queries.
     factor : ndarray of shape (n_features,)
-        Factor of each feature; all of them 1, so that R is the radius of these features.
+        Factor of each feature; all of them 1, so R is the radius of these features.
     row_radius : float or None
         R.
     norm : float or None

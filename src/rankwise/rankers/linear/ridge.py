@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
@@ -32,7 +32,6 @@ from rankwise.rankers._model_selection import (
     mean_over_held_out,
 )
 from rankwise.rankers.linear.least_squares import (
-    Matrix,
     Moments,
     Problem,
     Regression,
@@ -43,8 +42,6 @@ from rankwise.rankers.linear.least_squares import (
     within_query_scale,
 )
 
-Vector = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Targets = Callable[[Queries], Matrix]
 
 # The penalties that are tried, in units of trace(A) / number of features.
@@ -204,7 +201,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
             weights.append(held.weight)
         return mean_over_held_out(values, weights)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         alphas, judged = self._path_.values()
         return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": alphas, "judged": judged}
 

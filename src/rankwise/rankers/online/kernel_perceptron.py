@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Vector
 from rankwise._kernels import mercer, parallel
 from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt
 from rankwise._store import Store
@@ -22,8 +22,6 @@ from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.kernel_rounds import BudgetRunner, BudgetState, MappedRunner, Removal
 from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner
-
-Vector = NDArray[np.float64]
 
 # Mapped features without map= and budget=.
 _FEATURES = 512
@@ -223,7 +221,7 @@ class KernelPerceptron(OnlineLearner):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts, arrays = pack(self.state_, self.ledger_)
         if hasattr(self, "map_"):
             arrays["frequencies"] = self.map_.frequencies_

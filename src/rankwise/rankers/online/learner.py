@@ -3,7 +3,7 @@
 :class:`OnlineLearner` runs the rounds of :mod:`rankwise.solvers.online` for ``fit`` (all queries, several epochs) and
 for ``partial_fit`` (one query, many, or a stream). A subclass builds the
 :class:`~rankwise.solvers.online.config.OnlineConfig` that says how a round predicts and learns. State and ledger go
-into the file, so that a loaded run continues with the same bits.
+into the file, so a loaded run continues with the same bits.
 """
 
 import math
@@ -15,8 +15,9 @@ from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Numbers
 from rankwise._kernels import parallel
 from rankwise._parameters import NumberRange, PositiveFloat, Seed, as_random
 from rankwise._progress import progress
@@ -200,7 +201,7 @@ class OnlineLearner(Ranker):
             self.record_ = self.record_.with_result(self, continued=True)
 
     def _run(
-        self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool, **known: Any
+        self, config: OnlineConfig, state: Any, queries: Queries, order: Numbers, read: bool, **known: Any
     ) -> tuple[Any, Any]:
         block, here = queries.load(order)
         runner = partial(self._runner, **known)
@@ -261,10 +262,10 @@ class OnlineLearner(Ranker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return pack(self.state_, self.ledger_)
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts, arrays = self._state()  # without what grows with the run, because a digest is computed after every block
         return facts, {name: array for name, array in arrays.items() if name not in ("tally", "curve")}
 
@@ -327,7 +328,7 @@ def _recorded(
     return ledger, seen
 
 
-def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _chunks(queries: Queries, order: Numbers) -> Iterator[Numbers]:
     """The order in parts of a fraction of a second each, so that Ctrl-C and the progress bar respond."""
     start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
     return (np.ascontiguousarray(order[first:last]) for first, last in parallel.query_chunks(start, _PRESENTED))
@@ -403,7 +404,7 @@ _FACTS = tuple(field.name for field in fields(WeightFacts))
 IMPOSSIBLE = "the state of its run is impossible"
 
 
-def pack(state: Any, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pack(state: Any, ledger: Ledger) -> tuple[dict[str, Any], dict[str, Array]]:
     """State and ledger as (facts, arrays), which :func:`unpack_state` and :func:`unpack_ledger` read."""
     arrays = {f"state.{field.name}": getattr(state, field.name) for field in fields(state)}
     arrays["account"] = np.array([getattr(ledger, name) for name in _NUMBERS], dtype=np.float64)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._kernels.dot_products import score_rows
 from rankwise._parameters import NumberRange, PositiveFloat, PositiveInt
 from rankwise._store import Store
@@ -35,14 +36,7 @@ from rankwise.rankers.online.learner import (
     unpack_ledger,
     unpack_state,
 )
-from rankwise.rankers.online.shown_list import (
-    ShownList,
-    is_live,
-    live_block,
-    live_groups,
-    pair_and_flags,
-    show_list,
-)
+from rankwise.rankers.online.shown_list import ShownList, is_live, live_block, live_groups, pair_and_flags, show_list
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, State, Step, Update
 from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner, set_scale
@@ -208,7 +202,7 @@ class OnlineRanker(LinearOnlineLearner):
         return TopKState.drawn(self.n_features_in_, random), Ledger(config)
 
     def _runner(
-        self, config: OnlineConfig, queries: Queries, state: Any, read: bool, record: NDArray[np.int64] | None = None
+        self, config: OnlineConfig, queries: Queries, state: Any, read: bool, record: Numbers | None = None
     ) -> RoundRunner:
         if config.feedback_depth is None:
             return super()._runner(config, queries, state, read)
@@ -282,7 +276,7 @@ class OnlineRanker(LinearOnlineLearner):
     def _live_blocks(self, items: Iterator[Any]) -> Iterator[tuple[Queries, dict[str, Any]]]:
         """Blocks of lists some of whose labels are not seen."""
         lists: list[Any] = []
-        flags: list[NDArray[np.int64]] = []
+        flags: list[Numbers] = []
         documents = 0
         for item in items:
             pair, known = pair_and_flags(item)
@@ -325,7 +319,7 @@ class OnlineRanker(LinearOnlineLearner):
         self._take(state, replace(ledger, feedback=state.feedback if ledger.rounds else None), None)
 
 
-def _next_scores(config: OnlineConfig, state: State, X: Any) -> NDArray[np.float64]:
+def _next_scores(config: OnlineConfig, state: State, X: Any) -> Vector:
     """The scores of a list in the next round; ``state`` is a copy, whose scale of the features changes."""
     if config.scale != "none" and len(X):
         buffer, own = np.empty(X.shape[1]), np.arange(len(X))

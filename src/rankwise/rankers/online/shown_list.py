@@ -8,15 +8,14 @@ from struct import Struct
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Mask, Numbers, Vector
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.solvers.online.top_k_rounds import IN_TOP, RECORDED, UNSEEN, draw_ranking
-
-Vector = NDArray[np.float64]
 
 # Depth and probability of exploration, before one byte per document.
 _HEADER = Struct("<Id")
@@ -48,15 +47,15 @@ class ShownList(ShownAsFacts):
     """
 
     X: Any
-    order: NDArray[np.int64]
-    top: NDArray[np.bool_]
+    order: Numbers
+    top: Mask
     depth: int
     explore: float
     y: Vector | None = None
     round: int | None = None
 
     @property
-    def seen(self) -> NDArray[np.int64]:
+    def seen(self) -> Numbers:
         """The rows whose labels are seen, in the order in which they are shown."""
         return self.order[: self.depth]
 
@@ -82,7 +81,7 @@ class ShownList(ShownAsFacts):
         return _HEADER.pack(self.depth, self.explore) + self.top.tobytes()
 
     @classmethod
-    def of_record(cls, X: Any, place: NDArray[Any], record: bytes | None) -> "ShownList":
+    def of_record(cls, X: Any, place: Array, record: bytes | None) -> "ShownList":
         """The list that was shown.
 
         Parameters
@@ -111,7 +110,7 @@ class ShownList(ShownAsFacts):
         top = np.frombuffer(record, np.uint8, offset=_HEADER.size).astype(bool)
         return cls(X, np.argsort(place, kind="stable"), top, *_HEADER.unpack_from(record))
 
-    def flags(self) -> NDArray[np.int64]:
+    def flags(self) -> Numbers:
         """What the rounds have to know of each document."""
         if self.y is None:
             raise DataError("a shown list must have the labels of its first documents, got none: call labeled(labels)")
@@ -174,7 +173,7 @@ def live_groups(items: Iterable[Any]) -> Iterator[tuple[bool, Iterator[Any]]]:
     return groupby(items, key=is_live)
 
 
-def pair_and_flags(item: Any) -> tuple[tuple[Any, Vector], NDArray[np.int64]]:
+def pair_and_flags(item: Any) -> tuple[tuple[Any, Vector], Numbers]:
     """(X, labels with 0 for unseen documents) of a live item, and its flags."""
     if isinstance(item, ShownList):
         flags = item.flags()
@@ -183,6 +182,6 @@ def pair_and_flags(item: Any) -> tuple[tuple[Any, Vector], NDArray[np.int64]]:
     return (item[0], np.where(np.isnan(y), 0.0, y)), np.where(np.isnan(y), UNSEEN, 0).astype(np.int64)
 
 
-def live_block(queries: Queries, flags: list[NDArray[np.int64]]) -> tuple[Queries, dict[str, Any]]:
+def live_block(queries: Queries, flags: list[Numbers]) -> tuple[Queries, dict[str, Any]]:
     """A block of live lists with what its runner has to know."""
     return queries, {"record": np.concatenate(flags)}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import OpenFraction, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -38,8 +38,6 @@ from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
 from rankwise.solvers.batch.working_sets import OrderForm, WorkingSets
-
-Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-4, 2))
 COLUMNS: dict[str, type[np.generic]] = {
@@ -132,7 +130,7 @@ class PermuRank(SelectionParameters, LinearRanker):
     rounds then end at w = 0; with "sum" they oscillate, and a round has to be selected (``stop="best"``). The map
     "relevant" does not depend on the order within a grade, and with "max" the rounds end after about ten.
 
-    All three forms are convex in w, so that a round ends with a certain gap, and at least 1 for x <= 0, which is what
+    All three forms are convex in w, so a round ends with a certain gap, and at least 1 for x <= 0, which is what
     the bound rests on. The exponential is never below the hinge; the logistic form may be on either side of it.
 
     An order is stored as one vector: a step costs O((B + C) features) per query, and X is read once per round. Other
@@ -306,10 +304,10 @@ class PermuRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     @staticmethod
-    def _drawn(columns: dict[str, NDArray[Any]]) -> History:
+    def _drawn(columns: dict[str, Array]) -> History:
         return History(columns, ("train", "validation"), "PermuRank, round by round")
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts = {"alpha": self.alpha_, "round": self.round_, "converged": self.converged_}
         return facts, {"coef": self.coef_, **path_arrays(self._path_), **history_arrays(self.history_)}
 
@@ -340,7 +338,7 @@ class PermutationRound(NamedTuple):
 
 @dataclass(frozen=True)
 class PermutationRun:
-    """The rounds of one alpha. They are only appended to, so that the finished ones are complete after Ctrl-C."""
+    """The rounds of one alpha. They are only appended to, so the finished ones are complete after Ctrl-C."""
 
     alpha: float
     rounds: list[PermutationRound] = field(default_factory=list)
@@ -369,7 +367,7 @@ def minimized(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, 
         The weights to begin with.
     tolerance : float
         The gap that is accepted, as a part of what was gained over w = 0. The loss grows with the sets, and no w can
-        change most of it, so that a part of the loss itself would be too coarse.
+        change most of it, so a part of the loss itself would be too coarse.
     n_jobs : int or None
         Number of threads.
 

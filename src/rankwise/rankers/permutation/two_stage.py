@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import OpenFraction
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -45,8 +45,6 @@ from rankwise.rankers._parameters import AnyLoss, Weights, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
-
-Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-4, 4))
 # The first stages that have a name, and their rankers.
@@ -110,7 +108,7 @@ class TwoStage(SelectionParameters, LinearRanker):
 
     Notes
     -----
-    phi is convex along a ray, so that t > 0 is found to 1e-4 by bisection. The planes of one alpha serve the next:
+    phi is convex along a ray, so t > 0 is found to 1e-4 by bisection. The planes of one alpha serve the next:
     all of them together cost little more than one. Where nothing can judge them, the largest alpha is taken. After
     Ctrl-C the ranker holds the best of the alphas that were solved on all training queries.
 
@@ -244,7 +242,7 @@ class TwoStage(SelectionParameters, LinearRanker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays = {"coef": self.coef_, "first": self.first_, **path_arrays(self._path_)}
         return {"alpha": self.alpha_, "length": self.length_}, arrays
 

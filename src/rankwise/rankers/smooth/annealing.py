@@ -1,7 +1,7 @@
 """The annealing of SmoothRank: every start with every alpha, stage by stage, and what each is worth.
 
 :class:`AnnealingTrials` runs :class:`AnnealingPlan` after plan (side by side on threads) and keeps what has finished,
-so that Ctrl-C loses nothing. The stages of the plan that is taken become the :class:`AnnealingHistory` of the ranker.
+so Ctrl-C loses nothing. The stages of the plan that is taken become the :class:`AnnealingHistory` of the ranker.
 
 One plan is an :class:`Annealing`: each stage starts where the previous, coarser one ended. A stage minimizes J(w) =
 alpha norm(w - w0)^2 + sum_q weight_q phi_q(X_q (f w); sigma), where f is the scale of the features, by
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Mask, Matrix, Vector
 from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels import parallel
 from rankwise._progress import progress
@@ -39,9 +39,6 @@ from rankwise.rankers._base import LinearRanker, linear_scores
 from rankwise.rankers._model_selection import as_grid, measure_of_weights
 from rankwise.rankers._parameters import raw_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend, within
-
-Vector = NDArray[np.float64]
-
 
 # ------------------------------------------------------------------------------------------------- stages of one plan
 
@@ -187,7 +184,7 @@ class AnnealingHistory(PlottedTable):
 
     __slots__ = ("coefs", "measure")
 
-    def __init__(self, columns: Any, measure: Measure, coefs: NDArray[np.float64]) -> None:
+    def __init__(self, columns: Any, measure: Measure, coefs: Matrix) -> None:
         super().__init__(columns, f"{measure.title} along the annealing")
         self.measure = measure
         self.coefs = coefs
@@ -255,7 +252,7 @@ class AnnealedRun:
         assert self.bounds is not None
         return int(np.argmin(self.bounds))
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> dict[str, Array]:
         """The columns of an :class:`AnnealingHistory`, one row per stage."""
         bounds = {} if self.bounds is None else {BOUND: self.bounds}
         return {
@@ -269,7 +266,7 @@ class AnnealedRun:
             **bounds,
         }
 
-    def coefs(self, factor: Vector) -> NDArray[np.float64]:
+    def coefs(self, factor: Vector) -> Matrix:
         """The weights on raw features at the end of every stage."""
         return np.array([stage.w * factor for stage in self.stages]).reshape(-1, len(factor))
 
@@ -415,7 +412,7 @@ def _ideal_weights(queries: Queries, measure: DCG) -> Vector:
     return np.asarray(ideal * queries.query_weight)
 
 
-def is_defined(queries: Queries, measure: Measure) -> NDArray[np.bool_]:
+def is_defined(queries: Queries, measure: Measure) -> Mask:
     """Whether the measure is defined for each query."""
     nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
     return np.asarray(~np.isnan(measure_lists([measure], nothing)[0]))

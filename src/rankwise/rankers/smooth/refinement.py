@@ -2,7 +2,7 @@
 
 :class:`Refinement` minimizes J(u) = alpha norm(u)^2 + mean over queries of phi_q(X_q w; sigma) with w = w0 + B u. B
 whitens the features within queries: steps of the same length in u change the scores by about the same amount, whatever
-the scales and correlations of the features, so that few steps are enough and one penalty suits all directions. A path
+the scales and correlations of the features, so few steps are enough and one penalty suits all directions. A path
 of penalties is solved from the strongest on, each from the solution of the one before.
 
 :class:`Refiner` does this without each part of the queries in turn, and :class:`Choice` takes the penalty with the
@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise.losses._base import SmoothedMeasure
@@ -28,10 +28,6 @@ from rankwise.rankers.linear.least_squares import Problem
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
 from rankwise.rankers.smooth.annealing import Stage, at_sigma, count_defined, largest_gain, list_weights
 from rankwise.solvers.batch.descent import Function, descend
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 # Added to the eigenvalues of the features' covariance within queries before the root is taken, times their mean.
 _FLOOR = 0.3

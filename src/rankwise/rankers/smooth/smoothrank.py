@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Numbers, Vector
 from rankwise._parameters import Check, NonNegativeFloat, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -63,8 +63,6 @@ from rankwise.rankers.smooth.refinement import Choice, Refined, Refiner
 from rankwise.rankers.smooth.stopping import StageBound
 from rankwise.solvers.batch.descent import Solver
 
-Vector = NDArray[np.float64]
-
 # alpha norm(u)^2 beside a mean over queries, for scores of deviation 1
 REFINEMENT_ALPHAS = (1.0, 0.3, 0.1, 0.03, 0.01)
 # in units of the variance of the start's scores
@@ -97,8 +95,7 @@ def _as_loss(value: Any) -> SmoothedMeasure | None:
 AnySmoothed = Annotated[
     Any,
     Check(
-        "a smoothed loss of rankwise.losses or its name, such as 'SoftRank'",
-        lambda value: _as_loss(value) is not None,
+        "a smoothed loss of rankwise.losses or its name, such as 'SoftRank'", lambda value: _as_loss(value) is not None
     ),
 ]
 Start = Annotated[Any, Check("'ridge', 'ranksvm', a fitted linear ranker, a vector, a list of such", _is_start)]
@@ -191,7 +188,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     Notes
     -----
     A step reads X once: rows are scored, the loss is taken, and the gradient is added while they are in cache. The
-    objective is not convex. At w = 0 its gradient is 0, so that a start of zeros is an error if there is something to
+    objective is not convex. At w = 0 its gradient is 0, so a start of zeros is an error if there is something to
     learn. If there are fewer queries than folds, every query is a part. Where nothing can judge, the largest alpha is
     taken.
 
@@ -474,7 +471,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             bound=self._stage_bound([queries], len(as_sigmas(self.sigmas) or SIGMAS)),
         )
 
-    def _judged_on(self, part: NDArray[np.int64], queries: Queries, trials: AnnealingTrials) -> list[Vector]:
+    def _judged_on(self, part: Numbers, queries: Queries, trials: AnnealingTrials) -> list[Vector]:
         """The measure of every plan, stage by stage, on queries that neither it nor its start has seen."""
         train, held = held_out(queries, part)
         return [self._held(run) for run in trials.run(trials.plans(train, None), train, held)]
@@ -503,14 +500,14 @@ class SmoothRank(SelectionParameters, LinearRanker):
         loss = self._smoothed().at_sigma(float(self.history_["sigma"][place]))
         stages = len(self._widths()) if self.protocol == "committee" else len(as_sigmas(self.sigmas) or SIGMAS)
         among = stages if self.stop == "bound" else 1
-        if self.protocol == "committee":  # scores have deviation 1 at the start, so that the usual widths are constants
+        if self.protocol == "committee":  # scores have deviation 1 at the start, so the usual widths are constants
             return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None, loss_among=among)
         kept = self.sigmas is not None and (self.stop != "best" or len(self.history_) == 1)
         return TrainingObjective(loss=loss, loss_fixed=None if kept else False, loss_among=among)
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         columns, _, coefs = self._annealed_
         arrays = {f"history.{name}": column.astype(np.float64) for name, column in columns.items()}
         arrays |= {name: column.astype(float) for name, column in path_arrays(self._path_).items()}

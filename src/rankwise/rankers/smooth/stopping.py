@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Vector
 from rankwise.guarantees._bound import Bound, smallest
 from rankwise.guarantees.bounds.uniform import for_fitted_norm, l1_ball, l2_ball, linf_ball
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.queries.chunks import radius_of
 from rankwise.queries.source import QuerySource
 from rankwise.rankers.certificate.claims import largest_labels
-
-Vector = NDArray[np.float64]
 
 # Probability that one of the bounds of a fit fails. It enters by a logarithm and hardly changes a choice.
 _DELTA = 0.05
