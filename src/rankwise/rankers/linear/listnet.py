@@ -218,16 +218,17 @@ class ListNet(LinearOnlineLearner):
             raise AttributeError(f"ListNet has {name} only after rounds of solver='sgd'")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        if self.eta != "theory":
-            return self._resumed(self.eta)
+    def _loss(self) -> ListNetLoss:
+        return ListNetLoss(target=self.target)
+
+    def _theory_step(self, queries: Queries | None) -> float:
         # theory_step takes a scale that rounds know, and "auto" is none
         online: Any = type(self)(**self.get_params() | {"scale": self._round_scale()})
-        return self._resumed(theory_step(online, ListNetLoss(target=self.target), queries))
+        return theory_step(online, self._loss(), queries)
 
     def _resumed(self, eta: float) -> OnlineConfig:
         return OnlineConfig(
-            loss=ListNetLoss(target=self.target),
+            loss=self._loss(),
             measure=self._measure(),
             update="always",
             eta=eta,
@@ -284,7 +285,7 @@ class ListNet(LinearOnlineLearner):
     def _expected_passes(self, queries: QuerySource) -> Any:
         if not self._is_batch():
             return super()._expected_passes(queries)
-        loss, alphas = ListNetLoss(target=self.target), as_grid(self.alpha, ALPHAS)
+        loss, alphas = self._loss(), as_grid(self.alpha, ALPHAS)
         descents = len(alphas) * self.folds + 1 if len(alphas) > 1 else 1
         usual = descents * min(self.steps, _USUAL_STEPS)
         arguments = (np.zeros(queries.n_features), loss)
@@ -292,7 +293,7 @@ class ListNet(LinearOnlineLearner):
 
     def _objective(self, queries: Queries, alpha: float, factor: Vector) -> Function:
         """Value and gradient as a function of weights on features times ``factor``."""
-        lists, share = LossOverLists.of(ListNetLoss(target=self.target), queries), mean_share(queries)
+        lists, share = LossOverLists.of(self._loss(), queries), mean_share(queries)
 
         def value_and_slope(w: Vector) -> tuple[float, Vector]:
             value, slope = lists(w * factor, n_jobs=self.n_jobs)
@@ -359,7 +360,7 @@ class ListNet(LinearOnlineLearner):
             return super()._training_objective()
         slope = float(self.history_["gradient"][self.step_])
         return TrainingObjective(
-            loss=ListNetLoss(target=self.target),
+            loss=self._loss(),
             alpha=self.alpha_ or math.nan,
             alpha_fixed=False if len(self.path_) > 1 else None,
             scale=self.scale,

@@ -164,16 +164,10 @@ class KernelPerceptron(OnlineLearner):
             raise self._wrong("weights", "None for update='max_pair'")
         self._resumed(1.0)
 
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        return self._resumed(self.eta)
-
     def _loss(self) -> MaxPair | SLAM:
         if self.update == "max_pair":
             return MaxPair()
         return SLAM.for_measure(self._measure(), self.weights, self.margin)
-
-    def _resumed(self, eta: float) -> OnlineConfig:
-        return OnlineConfig(loss=self._loss(), measure=self._measure(), eta=eta)
 
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[Any, Ledger]:
         self.__dict__.pop("map_", None)

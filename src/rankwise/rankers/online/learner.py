@@ -83,8 +83,16 @@ class OnlineLearner(Ranker):
     random_state: Seed = 0
 
     @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss of the rounds."""
+
     def _config(self, queries: Queries | None) -> OnlineConfig:
         """The configuration of a new run; ``queries`` are those of a ``fit``, None in a stream."""
+        return self._resumed(self._theory_step(queries) if self.eta == "theory" else self.eta)
+
+    def _theory_step(self, queries: Queries | None) -> float:
+        """The step of ``eta="theory"``."""
+        return theory_step(self, self._loss(), queries)
 
     @abstractmethod
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[Any, Ledger]:
@@ -276,9 +284,9 @@ class OnlineLearner(Ranker):
             raise RankwiseError(f"its step is {eta!r:.40}")
         return eta
 
-    @abstractmethod
     def _resumed(self, eta: float) -> OnlineConfig:
-        """The configuration of a continued run, with a step that was computed when it began."""
+        """The configuration of a run with this step: a new one, or one from a file."""
+        return OnlineConfig(loss=self._loss(), measure=self._measure(), eta=eta)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -305,6 +313,9 @@ class LinearOnlineLearner(OnlineLearner, LinearRanker):
 
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[State, Ledger]:
         return State.fresh(self.n_features_in_), Ledger(config)
+
+    def _resumed(self, eta: float) -> OnlineConfig:
+        return replace(super()._resumed(eta), averaging=self.averaging, scale=self.scale)
 
     def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
         super()._take(state, ledger, seen)

@@ -32,7 +32,6 @@ from rankwise.rankers.online.learner import (
     LinearOnlineLearner,
     gather,
     one_list,
-    theory_step,
     unpack_ledger,
     unpack_state,
 )
@@ -175,11 +174,6 @@ class OnlineRanker(LinearOnlineLearner):
 
     def _loss(self) -> Loss:
         return SLAM() if self.loss is None else self.loss
-
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        if self.eta != "theory":
-            return self._resumed(self.eta)
-        return self._resumed(theory_step(self, self._loss(), queries))
 
     def _resumed(self, eta: float) -> OnlineConfig:
         return OnlineConfig(
