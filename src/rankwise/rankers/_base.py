@@ -46,6 +46,7 @@ from rankwise._kernels.dot_products import dot
 from rankwise._kernels.machine.jit import INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
 from rankwise._kernels.parallel import announce_kernels, one_blas_thread
 from rankwise._parameters import Check, Jobs, check_parameters, describe
+from rankwise._progress import progress
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -114,6 +115,10 @@ class CommonParameters:
     def _parameters_from_file(cls, found: dict[str, Any]) -> dict[str, Any]:
         """The parameters in a file, as they are called today; rankers mend those that they no longer take."""
         return found
+
+    def _progress(self, what: str, total: float) -> progress:
+        """A progress bar, which is shown with ``verbose``."""
+        return progress(what, total, enabled=None if self.verbose else False)
 
     def _wrong(self, name: str, expected: str) -> RankwiseError:
         """The error about a parameter that does not fit the others."""

@@ -115,7 +115,7 @@ def held_out(queries: QuerySource, part: Numbers) -> tuple[QuerySource, QuerySou
     return queries.with_weight(own - inside), queries.with_weight(inside)
 
 
-def mean_over_parts(values: ArrayLike) -> Vector:
+def mean_of_known(values: ArrayLike) -> Vector:
     """The mean along the first axis of the values that are not NaN; NaN if there is none."""
     found = np.asarray(values, dtype=np.float64)
     known = ~np.isnan(found)
@@ -159,7 +159,7 @@ def _measure_weights(queries: Queries, coefs: Vector, measure: Measure, n_jobs: 
 
 def mean_over_folds(queries: QuerySource, parts: Sequence[Numbers], judge: Callable[[Any, Any], ArrayLike]) -> Vector:
     """The mean over the parts of ``judge(other queries, queries of the part)``, one value per candidate."""
-    return mean_over_parts([np.asarray(judge(*held_out(queries, part))) for part in parts])
+    return mean_of_known([np.asarray(judge(*held_out(queries, part))) for part in parts])
 
 
 def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
@@ -379,9 +379,7 @@ def mean_over_held_out(values: Sequence[Matrix], weights: Sequence[Vector]) -> V
     """
     joined, weight = np.concatenate(values, axis=2), np.concatenate(weights)
     means = np.array([[weighted_mean(one, weight) for one in candidate] for candidate in joined])
-    known = ~np.isnan(means)
-    count = known.sum(axis=1)
-    return np.asarray(np.where(count > 0, np.where(known, means, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan))
+    return mean_of_known(means.T)
 
 
 def measure_ranker(queries: QuerySource, ranker: "Ranker", measure: Measure, ties: Sequence[Ties]) -> Vector:

@@ -186,7 +186,7 @@ class Committee(Ranker):
         parts = parts_of(queries, self.folds, self.random_state)
         fits = sum(not is_ready(one) for one in candidates) * (1 if validation is not None else 1 + len(parts))
         members, deviations = [], np.zeros(len(candidates))
-        with progress(self.name, max(fits, 1), enabled=None if self.verbose else False) as bar:
+        with self._progress(self.name, max(fits, 1)) as bar:
             for place, one in enumerate(candidates):
                 if is_ready(one):
                     member, judged = self._same_features(one), queries

@@ -10,7 +10,6 @@ import numpy as np
 from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._extras import require
 from rankwise._parameters import Check, NumberRange, PositiveFloat, Seed, as_random
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import MissingExtraError, RankwiseError
@@ -165,7 +164,7 @@ class AutoRanker(Ranker):
                 self._keep_linear(base, trial)
             return base is not None
 
-        bar, base = progress(self.name, steps, enabled=None if self.verbose else False), None
+        bar, base = self._progress(self.name, steps), None
         with self._keep_on_interrupt(keep), bar:
             base = trial.whole(linear)  # first: from here on there is a ranker to keep
             trial.add(LINEAR, linear, clock, bar)

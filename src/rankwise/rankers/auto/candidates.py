@@ -24,7 +24,7 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.concat import concat
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._model_selection import weighted_mean
+from rankwise.rankers._model_selection import mean_of_known, weighted_mean
 from rankwise.rankers.committee import Committee, within_query_deviation
 
 if TYPE_CHECKING:
@@ -47,14 +47,6 @@ def measure_values(queries: Queries, scores: Vector, measures: Sequence[Measure]
     """The values of the measures, shape (n_measures, n_queries); NaN for queries that a measure is undefined for."""
     lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows)
     return np.array(measure_lists(list(measures), lists, n_jobs=n_jobs), dtype=np.float64)
-
-
-def criterion(values: Vector) -> Vector:
-    """One number per query: the mean of the measures that are defined for it; NaN if none is."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
-    total = np.where(known, values, 0.0).sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 @dataclass(frozen=True)
@@ -230,7 +222,7 @@ class Boosted:
         def look(scores: Sequence[Vector]) -> float:
             looks.append(growing.held_out(scores))
             values = measure_values(trial.queries, looks[-1], trial.measures, trial.n_jobs)
-            return weighted_mean(criterion(values), weight)
+            return weighted_mean(mean_of_known(values), weight)
 
         def after() -> None:
             bar.advance(len(models))
@@ -384,7 +376,7 @@ class CandidateTrial:
     def _judge(self, name: str, scores: Vector, families: tuple[Family, ...], began: float) -> None:
         values = measure_values(self.queries, scores, self.measures, self.n_jobs)
         # at once: Ctrl-C leaves whole candidates
-        self._tried[name] = _Tried(scores, values, criterion(values), families, time.perf_counter() - began)
+        self._tried[name] = _Tried(scores, values, mean_of_known(values), families, time.perf_counter() - began)
 
     def whole(self, family: Family) -> Ranker:
         """The ranker of a family for all queries, fitted the first time that it is asked for."""

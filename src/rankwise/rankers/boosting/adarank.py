@@ -14,7 +14,6 @@ import numpy as np
 
 from rankwise._arrays import Array, Mask, Matrix, Vector
 from rankwise._parameters import PositiveInt, Seed, as_random
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound
@@ -198,7 +197,7 @@ class AdaRank(LinearRanker):
         train = RankedLists.of(queries, measure, self.ties, self.n_jobs)
         held = None if validation is None else RankedLists.of(validation, measure, "expected", self.n_jobs)
         weak: WeakRankers
-        with progress("boosting", self.rounds + 1, enabled=None if self.verbose else False) as bar:
+        with self._progress("boosting", self.rounds + 1) as bar:
             if isinstance(self.weak, str):
                 factor, _ = scale_factors(queries, self.scale)
                 alone = train.by_features(self.negated, bar.advance)

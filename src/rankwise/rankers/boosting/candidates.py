@@ -21,7 +21,7 @@ from numba import types
 
 from rankwise._arrays import Array, Mask, Numbers, Vector
 from rankwise._kernels import parallel
-from rankwise._kernels.machine.jit import compiled
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS_IN, MATRIX, compiled
 from rankwise._kernels.ragged import gather_columns, measure_columns
 from rankwise._kernels.thresholds import TOGETHER, even_gaps, fill_bins, sums_above, take_columns
 from rankwise.errors import MeasureError
@@ -413,18 +413,6 @@ def _clip(values: Vector, measure: Measure) -> Vector:
 @cache
 def _loop() -> Any:
     """The loop over queries and columns, compiled at its first use."""
-    floats_in = types.Array(types.float64, 1, "C", readonly=True)
-    ints_in = types.Array(types.int64, 1, "C", readonly=True)
-    signature = types.void(
-        types.FunctionType(KERNEL),
-        ints_in,
-        types.Array(types.float64, 2, "C"),
-        ints_in,
-        types.Array(types.float64, 1, "C"),
-        types.boolean,
-        types.boolean,
-        floats_in,
-        floats_in,
-        types.Array(types.float64, 2, "A"),
-    )
-    return compiled(measure_columns, signature)
+    lists = (types.FunctionType(KERNEL), INTS_IN, MATRIX, INTS_IN, FLOATS)
+    measure = (types.boolean, types.boolean, FLOATS_IN, FLOATS_IN)
+    return compiled(measure_columns, types.void(*lists, *measure, types.Array(types.float64, 2, "A")))

@@ -19,7 +19,6 @@ from rankwise._kernels import parallel
 from rankwise._kernels.pairs import exponential_potentials
 from rankwise._kernels.thresholds import add_step, score_steps
 from rankwise._parameters import PositiveInt
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
@@ -126,7 +125,7 @@ class ThresholdRanker(Ranker):
                 self._take(done)
             return bool(done)
 
-        bar = progress("boosting", self.rounds, enabled=None if self.verbose else False)
+        bar = self._progress("boosting", self.rounds)
         with self._keep_on_interrupt(keep), bar:
             while len(done) < self.rounds and not self._waited_enough(done):
                 step = next_step(watched.score) if len(candidates) else None

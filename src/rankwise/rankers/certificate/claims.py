@@ -245,6 +245,11 @@ class Constants:
     assumed: str
     conditions: tuple[Precondition, ...]
 
+    @property
+    def mark(self) -> str:
+        """What the name of a bound says about constants that are assumed."""
+        return f", assumes {self.assumed}" if self.assumed else ""
+
     @classmethod
     def of(cls, queries: Queries, declared: Declared, known_radius: float | None) -> "Constants":
         """From what was declared, the ranker's parameters, the scaling of the queries, or the sample, in this order."""
@@ -311,14 +316,18 @@ def facts_of(loss: Loss, labels: tuple[float, float], *, first_ball_known: bool)
     declared = {
         one.sentence: replace(one, met=True) for one in (uniform.STEEP_L2, uniform.STEEP_MAX, uniform.SMOOTH_TO_B)
     }
-    wider = (labels[0], labels[1] + 1)
-    if loss.range(1.0, 2, labels) == loss.range(1.0, 2, wider):
-        span = replace(uniform.SPAN, met=True)
-    else:
+    span = replace(uniform.SPAN, met=True)
+    if range_needs_labels(loss, labels):
         span = Precondition(f"no future label is above {labels[1]:g}, so that {uniform.SPAN.sentence}")
     convex = replace(CONVEX, met=loss.convex)
     first_ball = replace(uniform.FIRST_BALL, met=True if first_ball_known else None)
     return declared | {uniform.SPAN.sentence: span, CONVEX.sentence: convex, uniform.FIRST_BALL.sentence: first_ball}
+
+
+def range_needs_labels(loss: Loss, labels: tuple[float, float]) -> bool:
+    """Whether the range of the loss depends on the largest label, which is known from the sample only."""
+    low, high = labels
+    return loss.range(1.0, 2, labels) != loss.range(1.0, 2, (low, high + 1))
 
 
 def with_known_preconditions(bound: Bound, facts: Facts) -> Bound:
@@ -334,6 +343,7 @@ def claim_with_known_preconditions(claim: Claim, facts: Facts) -> Claim:
 # ------------------------------------------------------------------------------------------- risk of linear weights
 
 
+Span: TypeAlias = tuple[float, float]
 Ball: TypeAlias = Callable[[float, float, float], Bound]  # of the sample's risk, the size of the ball, and delta
 
 ABOVE = Precondition("on every query the loss is at least 1 - measure, ties in the worst order", True)
@@ -397,12 +407,6 @@ class LossOnSample:
             among=among,
         )
 
-    @property
-    def range_needs_labels(self) -> bool:
-        """Whether the range of the loss depends on the largest label, which is known from the sample only."""
-        low, high = self.labels
-        return self.loss.range(1.0, 2, (low, high)) != self.loss.range(1.0, 2, (low, high + 1))
-
     def span(self, W: float, constants: Constants) -> tuple[float, float]:
         """The smallest and the largest loss of a query, for every w with norm(w) <= W."""
         low, high = self.loss.range(W * constants.radius, constants.m, self.labels)
@@ -445,7 +449,7 @@ def uniform_claims(
         hopeless = found.loss.upper_bounds == measure and fitted(at_best[kind], None, 0.0, delta).vacuous
         return Claim(
             lambda level: fitted(balls[kind], risk_on_sample, norm, level),
-            headline=not (constants.assumed or hopeless or found.range_needs_labels),
+            headline=not (constants.assumed or hopeless or range_needs_labels(found.loss, found.labels)),
         )
 
     return [claim(kind) for kind in balls]
@@ -454,23 +458,49 @@ def uniform_claims(
 def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) -> dict[str, Ball]:
     """The bounds for a ball, as functions of the empirical risk, the size of the ball and delta."""
     R, m, H1 = constants.radius, constants.m, found.loss.smoothness(constants.m)
-
-    def shared(risk: float, W: float, delta: float) -> dict[str, Any]:
-        low, high = found.span(W, constants)
-        return {"risk": risk, "n": n, "m": m, "delta": delta, "b": high - low, "low": low}
-
-    # adding a constant to all scores changes no loss, so gradients sum to 0: half of the l1 norm G is positive
-    balls: dict[str, Ball] = {
-        "l2": lambda risk, W, delta: uniform.l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
-        "linf": lambda risk, W, delta: uniform.linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
-        # no entry of a row exceeds its norm
-        "l1": lambda risk, W, delta: uniform.l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
-    }
+    balls = lipschitz_balls(lambda W: found.span(W, constants), G, R, m, n, d)
     if math.isfinite(H1) and found.loss.nonnegative:
         balls["smooth"] = lambda risk, W, delta: uniform.smooth_ball(
             risk=risk, H1=H1, W=W, radius=R, m=m, n=n, B=found.span(W, constants)[1], delta=delta
         )
     return balls
+
+
+def lipschitz_balls(span: Callable[[float], Span], G: float, R: float, m: int, n: int, d: int) -> dict[str, Ball]:
+    """The bounds for a ball of a loss whose gradients have l1 norms of at most G.
+
+    Parameters
+    ----------
+    span : callable
+        The smallest and the largest loss of a query in a ball of this size.
+    G : float
+        The largest l1 norm of a gradient with respect to the scores.
+    R : float
+        The radius of the documents.
+    m : int
+        The length of the longest query.
+    n : int
+        The number of queries.
+    d : int
+        The number of features.
+
+    Returns
+    -------
+    dict of str to callable
+        By the norm of the ball.
+    """
+
+    def shared(risk: float, W: float, delta: float) -> dict[str, Any]:
+        low, high = span(W)
+        return {"risk": risk, "n": n, "m": m, "delta": delta, "b": high - low, "low": low}
+
+    # adding a constant to all scores changes no loss, so gradients sum to 0: half of the l1 norm G is positive
+    return {
+        "l2": lambda risk, W, delta: uniform.l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
+        "linf": lambda risk, W, delta: uniform.linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
+        # no entry of a row exceeds its norm
+        "l1": lambda risk, W, delta: uniform.l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
+    }
 
 
 def one_of_several(bound: Bound, among: int, delta: float) -> Bound:
@@ -489,10 +519,9 @@ def about_future_queries(
 ) -> Bound:
     """The bound with its quantity in words, and with the preconditions of the sample and the constants."""
     above = found.loss.upper_bounds == measure
-    mark = f", assumes {constants.assumed}" if constants.assumed else ""
     return replace(
         bound,
-        name=f"{bound.name}, {found.loss.name}{mark}",
+        name=f"{bound.name}, {found.loss.name}{constants.mark}",
         bounds=found.population.number(measure.title) if above else f"{found.loss.name} loss on {found.population}",
         terms=dict(bound.terms) | {"measured_radius": constants.measured},
         preconditions=(

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from rankwise._arrays import Array, Vector
 from rankwise._parameters import NonNegativeFloat, PositiveFloat, PositiveInt
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
@@ -271,7 +270,7 @@ class ListNet(LinearOnlineLearner):
             return True
 
         descents = len(alphas) * (len(parts) or 1) + bool(parts)
-        bar = progress("descending", descents, enabled=None if self.verbose else False)
+        bar = self._progress("descending", descents)
         with bar, self._keep_on_interrupt(keep):
             if parts:
                 judged = mean_over_folds(queries, parts, judge)

@@ -35,7 +35,7 @@ from rankwise.rankers._model_selection import (
     SelectionParameters,
     as_grid,
     held_out,
-    mean_over_parts,
+    mean_of_known,
     measure_of_weights,
     parts_of,
     path_arrays,
@@ -152,10 +152,10 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
 
         with (
             self._keep_on_interrupt(keep),
-            progress("fitting", self._solves(levels, parts), enabled=None if self.verbose else False) as bar,
+            self._progress("fitting", self._solves(levels, parts)) as bar,
         ):
             if parts:
-                judged = mean_over_parts([self._judged_on(part, queries, levels, factor, bar) for part in parts])
+                judged = mean_of_known([self._judged_on(part, queries, levels, factor, bar) for part in parts])
                 levels_left = [levels[self._best(levels, judged)]]
             else:
                 levels_left = self._easiest_first(levels)

@@ -1,7 +1,7 @@
 """RidgeRanker: ridge regression on gains within queries, its penalty chosen by cross-validation in one pass over X.
 
 Behind the ranker stands what is regressed on what, which committees of regressions share: documents count by their own
-weight, that of their query, and a balance of relevant documents and others (:func:`balanced_weights`), and
+weight, that of their query, and a balance of relevant documents and others (:func:`row_weight`), and
 :class:`RegressionTerms` adds the targets. One pass makes the moments of every part of the queries
 (:func:`problems_of_parts`); what is learned without a part, and in the end from all of them, is a sum of these.
 :mod:`rankwise.rankers.linear.least_squares` solves the problems.
@@ -235,47 +235,38 @@ _LARGEST_GRADE = 30
 _MOST_OF_GRADES = 10.0
 
 
-def row_weight(queries: Queries) -> Vector:
-    """The weight of every row, query weight times document weight; empty if all are 1."""
-    own = differing_weights(queries)
-    if queries.weight is None:
-        return np.empty(0) if own is None else own
-    weight = queries.weight[queries.query_of_row]
-    return np.ascontiguousarray(weight if own is None else weight * own)
-
-
-def balanced_weights(sets: Sequence[Queries]) -> list[Vector]:
-    """The weight of every row, with the same total for relevant documents (label above 0) and for others.
-
-    If the others are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
-    total weight stays the same.
+def row_weight(queries: Queries, balance: tuple[float, float] = (1.0, 1.0)) -> Vector:
+    """The weight of every row: query weight times document weight times the factor of its class.
 
     Parameters
     ----------
-    sets : sequence of Queries
-        Judged queries, balanced together.
+    queries : Queries
+        Judged queries.
+    balance : (float, float), default=(1.0, 1.0)
+        The factors of documents without relevance and of relevant ones (label above 0), as of :func:`balance_of`.
 
     Returns
     -------
-    list of ndarray, shape (n_documents,)
-        The weights, one array per set.
+    ndarray, shape (n_documents,)
+        The weights; empty if all are 1.
     """
-    return balanced([row_weight(queries) for queries in sets], sets, balance_of(sets))
-
-
-def balanced(given: list[Vector], sets: Sequence[Queries], balance: tuple[float, float]) -> list[Vector]:
-    """Weights of rows times the factor of their class; as they are if both factors are 1."""
-    others, own_class = balance
-    if others == own_class == 1.0:
-        return given
-    return [
-        (own if len(own) else np.ones(one.n_documents)) * np.where(one.labels() > 0, own_class, others)
-        for own, one in zip(given, sets, strict=True)
-    ]
+    weight, own = queries.weight, differing_weights(queries)
+    found = np.empty(0) if own is None else own
+    if weight is not None:
+        weight = weight[queries.query_of_row]
+        found = np.ascontiguousarray(weight if own is None else weight * own)
+    others, relevant = balance
+    if others == relevant == 1.0:
+        return found
+    return (found if len(found) else np.ones(queries.n_documents)) * np.where(queries.labels() > 0, relevant, others)
 
 
 def balance_of(sets: Sequence[QuerySource]) -> tuple[float, float]:
-    """Factors of (documents without relevance, relevant documents) that balance these sets together."""
+    """Factors of (documents without relevance, relevant documents) that balance these sets together.
+
+    If the former are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
+    total weight stays the same.
+    """
     counts, fractions = np.zeros(2), 0.0
     for queries in sets:
         own, other = queries.total(CountClasses()) or (0.0, 0.0)  # there may be no queries
@@ -375,8 +366,8 @@ class ProblemsJob(Job):
 
     def prepare(self, queries: Queries, offset: int) -> Regression:
         terms = self.terms
-        (weight,) = balanced([row_weight(queries)], [queries], terms.balance)
-        return Regression(queries, np.atleast_2d(terms.targets(queries)), weight, terms.shift, terms.factor)
+        weight, targets = row_weight(queries, terms.balance), np.atleast_2d(terms.targets(queries))
+        return Regression(queries, targets, weight, terms.shift, terms.factor)
 
     def run(self, chunk: Chunk, prepared: Regression, *arguments: Any) -> tuple[Any, ...]:
         part, kind = self.part[chunk.numbers], Moments if self.moments else WeightedRows

@@ -9,7 +9,6 @@ into the file, so a loaded run continues with the same bits.
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self
@@ -20,7 +19,6 @@ from numpy.typing import ArrayLike
 from rankwise._arrays import Array, Numbers
 from rankwise._kernels import parallel
 from rankwise._parameters import NumberRange, PositiveFloat, Seed, as_random
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
@@ -126,8 +124,7 @@ class OnlineLearner(Ranker):
             self._take(state, replace(ledger, record=record), seen)
             return bool(state.rounds)
 
-        shown = progress("learning", self.epochs * len(queries)) if self.verbose else nullcontext()
-        with shown as bar, self._keep_on_interrupt(keep):
+        with self._progress("learning", self.epochs * len(queries)) as bar, self._keep_on_interrupt(keep):
             for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
@@ -135,8 +132,7 @@ class OnlineLearner(Ranker):
                     if epoch == 0:
                         marks[part] = played.marks
                     run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.marks)
-                    if bar is not None:
-                        bar.advance(len(part))
+                    bar.advance(len(part))
         keep()
 
     def partial_fit(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -35,7 +36,7 @@ from rankwise.rankers.online.learner import (
     unpack_ledger,
     unpack_state,
 )
-from rankwise.rankers.online.shown_list import ShownList, is_live, live_block, live_groups, pair_and_flags, show_list
+from rankwise.rankers.online.shown_list import ShownList, is_live, pair_and_flags, show_list
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, State, Step, Update
 from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner, set_scale
@@ -261,7 +262,7 @@ class OnlineRanker(LinearOnlineLearner):
         if self.feedback_depth is None or whole or not (y is None and group is None and qid is None):
             yield from super()._known_blocks(X, y, group, qid)
             return
-        for live, items in live_groups(X):
+        for live, items in groupby(X, key=is_live):
             if live:
                 yield from self._live_blocks(items)
             else:
@@ -280,10 +281,10 @@ class OnlineRanker(LinearOnlineLearner):
             flags.append(known)
             documents += len(known)
             if documents >= GATHERED:
-                yield live_block(gather(lists, self.missing), flags)
+                yield gather(lists, self.missing), {"record": np.concatenate(flags)}
                 lists, flags, documents = [], [], 0
         if lists:
-            yield live_block(gather(lists, self.missing), flags)
+            yield gather(lists, self.missing), {"record": np.concatenate(flags)}
 
     def _check_shown(self, item: ShownList, waiting: int) -> None:
         """Raise an error for a list whose estimate would be biased; ``waiting`` lists are learned before it."""

@@ -177,7 +177,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         factor, center = scale_factors(queries, self.scale)
         total = self.rounds * (len(alphas) * len(parts) + 1 if parts else len(alphas))
         judged: list[Vector] | None = None
-        with progress("rounds", total, enabled=None if self.verbose else False) as bar:
+        with self._progress("rounds", total) as bar:
 
             def orders_of(some: Queries) -> ListOrders:
                 return ListOrders(some, self._measure(), self.map, center, factor, self.n_jobs)

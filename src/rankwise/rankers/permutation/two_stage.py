@@ -15,7 +15,6 @@ import numpy as np
 
 from rankwise._arrays import Array, Vector
 from rankwise._parameters import OpenFraction
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
@@ -144,7 +143,7 @@ class TwoStage(SelectionParameters, LinearRanker):
             parts = parts_of(queries, self.folds, self.random_state)
         factor, _ = scale_factors(queries, self.scale)
         judged: Vector | None = None
-        with progress("alphas", len(alphas) * (len(parts) + 1), enabled=None if self.verbose else False) as bar:
+        with self._progress("alphas", len(alphas) * (len(parts) + 1)) as bar:
 
             def minima(first: "_FirstStage") -> Iterator[BundleResult]:
                 for alpha in alphas:

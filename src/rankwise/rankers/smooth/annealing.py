@@ -36,7 +36,7 @@ from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import EachChunk, QuerySource
 from rankwise.rankers._base import LinearRanker, linear_scores
-from rankwise.rankers._model_selection import as_grid, measure_of_weights
+from rankwise.rankers._model_selection import measure_of_weights
 from rankwise.rankers._parameters import raw_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend, within
 
@@ -221,19 +221,12 @@ class AnnealingHistory(PlottedTable):
 
 
 @dataclass(frozen=True)
-class Start:
-    """w0 in the units of the scaled features, and the widths for its scores."""
-
-    w: Vector
-    sigmas: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class AnnealingPlan:
-    """One alpha and one start."""
+    """One alpha and one start: w0 in the units of the scaled features, and the widths for its scores."""
 
     alpha: float
-    start: Start
+    start: Vector
+    sigmas: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -315,7 +308,7 @@ class AnnealingTrials:
         Solver, steps, tolerance and bounds for :class:`~rankwise.rankers.smooth.annealing.Annealing`.
     n_jobs : int or None
         Number of threads.
-    bar : progress or None
+    bar : progress
         The progress bar, which advances by 1 per stage.
     bound : callable or None
         (sigma, mean smoothed loss, weights, number of queries) -> the bound of a stage; None if none decides.
@@ -331,7 +324,7 @@ class AnnealingTrials:
     factor: Vector
     descent: Mapping[str, Any]
     n_jobs: int | None
-    bar: progress | None
+    bar: progress
     bound: Callable[[float, float, Vector, int], float] | None = None
     begun: list[_Running] = field(default_factory=list)
 
@@ -343,7 +336,7 @@ class AnnealingTrials:
     def plans(self, train: QuerySource, validation: QuerySource | None) -> list[AnnealingPlan]:
         """All plans, start by start; rankers among the starts are fitted on these queries."""
         starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
-        return [AnnealingPlan(alpha, start) for start in starts for alpha in self.alphas]
+        return [AnnealingPlan(alpha, *start) for start in starts for alpha in self.alphas]
 
     def run(self, plans: list[AnnealingPlan], train: QuerySource, held: QuerySource | None) -> list[AnnealedRun]:
         """Anneal the plans on ``train`` and judge them on ``held``; several plans share the threads."""
@@ -361,19 +354,18 @@ class AnnealingTrials:
                     measure_of_weights(one, stage.w * self.factor, self.measure, inside) for one in (train, held)
                 )
                 running.rows.append((stage, on_train, on_held))
-                if self.bar is not None:
-                    self.bar.advance(1)
+                self.bar.advance(1)
 
             annealing = Annealing(
                 lists=lists,
                 factor=self.factor,
-                center=plan.start.w,
+                center=plan.start,
                 alpha=plan.alpha,
                 n_jobs=inside,
                 stopped=stopped,
                 **self.descent,
             )
-            annealing.run(plan.start.w, plan.start.sigmas, after)
+            annealing.run(plan.start, plan.sigmas, after)
             return running.run()
 
         with warnings.catch_warnings():
@@ -497,23 +489,23 @@ class Beginnings:
     bounds: Bounds | None
     n_jobs: int | None
 
-    def start(self, given: Any, queries: Any, validation: Any, factor: Vector) -> Start:
-        """The start from a name (fitted on these queries), a fitted linear ranker, or weights on raw features."""
+    def start(self, given: Any, queries: Any, validation: Any, factor: Vector) -> tuple[Vector, tuple[float, ...]]:
+        """The start of a plan and its widths.
+
+        It comes from a name (fitted on these queries), a fitted linear ranker, or weights on raw features.
+        """
         unit: float | None = None
         if isinstance(given, str):
             unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
             given = self.named[given].fit(queries, validation=validation)
         raw = raw_weights(given, queries.n_features, "start")
         w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
-        if not w.any() and something_to_learn(queries):
-            raise RankwiseError(
-                "the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there"
-            )
+        refuse_zero_start(w, queries)
         if self.sigmas is not None:
-            return Start(w, self.sigmas)
+            return w, self.sigmas
         if unit is None:
             unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
-        return Start(w, tuple(stage_sigmas(self.loss, unit)))
+        return w, tuple(stage_sigmas(self.loss, unit))
 
 
 def as_starts(given: Any) -> list[Any]:
@@ -523,11 +515,10 @@ def as_starts(given: Any) -> list[Any]:
     return given
 
 
-def as_sigmas(given: Sequence[float] | None) -> tuple[float, ...] | None:
-    """Positive, decreasing widths; None stays None."""
-    if given is None:
-        return None
-    return as_grid(given, ())
+def refuse_zero_start(w: Vector, queries: QuerySource) -> None:
+    """Raise an error for a start of 0 everywhere, if there is something to learn."""
+    if not w.any() and something_to_learn(queries):
+        raise RankwiseError("the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there")
 
 
 def as_bounds(sign: Mapping[Any, int] | None, queries: QuerySource) -> Bounds | None:

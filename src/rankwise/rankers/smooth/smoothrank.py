@@ -7,7 +7,6 @@ penalty (:mod:`rankwise.rankers.smooth.annealing`). Both take any smoothed loss 
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -17,7 +16,6 @@ from rankwise._arrays import Array, Numbers, Vector
 from rankwise._parameters import Check, NonNegativeFloat, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.errors import RankwiseError
 from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.losses._base import registered as registered_losses
 from rankwise.losses.compute import LossJob
@@ -35,8 +33,8 @@ from rankwise.rankers._model_selection import (
     Trial,
     as_grid,
     held_out,
+    mean_of_known,
     mean_over_held_out,
-    mean_over_parts,
     parts_of,
     path_arrays,
     read_path,
@@ -55,9 +53,8 @@ from rankwise.rankers.smooth.annealing import (
     AnnealingTrials,
     Beginnings,
     as_bounds,
-    as_sigmas,
     as_starts,
-    something_to_learn,
+    refuse_zero_start,
 )
 from rankwise.rankers.smooth.refinement import Choice, Refined, Refiner
 from rankwise.rankers.smooth.stopping import StageBound
@@ -308,7 +305,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         alphas, sigmas = as_grid(self.alpha, REFINEMENT_ALPHAS), self._widths()
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         stages = (len(selection.trials) + 1) * len(set(alphas)) * len(sigmas)
-        with progress("annealing", stages) if self.verbose else nullcontext() as bar:
+        with self._progress("annealing", stages) as bar:
             refiner = Refiner(
                 problems=CommitteeProblems.of(selection, self.scale, self.n_jobs),
                 start=self._given_start(queries),
@@ -319,7 +316,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 sigmas=sigmas,
                 descent=self._descent("lbfgs", 1e-3),
                 n_jobs=self.n_jobs,
-                after=lambda: None if bar is None else bar.advance(1),
+                after=lambda: bar.advance(1),
                 bound=self._stage_bound(selection.pool.sets, len(sigmas)),
             )
             start = refiner.start_without(None)
@@ -348,10 +345,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         if given is None:
             return None
         raw = raw_weights(given, queries.n_features, "start")
-        if not raw.any() and something_to_learn(queries):
-            raise RankwiseError(
-                "the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there"
-            )
+        refuse_zero_start(raw, queries)
         return raw
 
     def _smoothed(self) -> SmoothedMeasure:
@@ -365,7 +359,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     def _widths(self) -> tuple[float, ...]:
         """The widths for scores of deviation 1, squared or not as the loss has them."""
-        sigmas = as_sigmas(self.sigmas) or REFINEMENT_SIGMAS
+        sigmas = as_grid(self.sigmas, REFINEMENT_SIGMAS)
         return sigmas if self._smoothed().squared_width else tuple(one**0.5 for one in sigmas)
 
     def _descent(self, solver: Solver, tolerance: float) -> dict[str, Any]:
@@ -405,9 +399,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
         if validation is None and (tried > 1 or self.stop == "best"):
             parts = parts_of(queries, self.folds, self.random_state)
         passes = tried * len(parts) + 1 if parts else tried
-        stages = len(as_sigmas(self.sigmas) or SIGMAS)
+        stages = len(as_grid(self.sigmas, SIGMAS))
         grid = np.tile(alphas, len(given))
-        with progress("annealing", stages * passes) if self.verbose else nullcontext() as bar:
+        with self._progress("annealing", stages * passes) as bar:
             trials = self._trials(queries, given, alphas, bar)
 
             def keep() -> bool:
@@ -419,7 +413,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
             with self._keep_on_interrupt(keep):
                 if parts:
-                    worth = mean_over_parts([self._judged_on(part, queries, trials) for part in parts])
+                    worth = mean_of_known([self._judged_on(part, queries, trials) for part in parts])
                     best, place = self._choose(worth, alphas)
                     plan = trials.plans(queries, None)[best]
                     (run,) = trials.run([plan], queries, None)
@@ -439,16 +433,14 @@ class SmoothRank(SelectionParameters, LinearRanker):
     ) -> None:
         """Hold one stage of one plan, and what was known of all plans when it was chosen."""
         self.alpha_ = plan.alpha
-        self.start_ = plan.start.w * trials.factor
+        self.start_ = plan.start * trials.factor
         coefs = run.coefs(trials.factor)
         self._annealed_ = run.columns(), trials.measure, coefs
         self.coef_ = coefs[place].copy()
         number = np.repeat(np.arange(len(trials.given)), len(trials.alphas))
         self._path_ = {"start": number, "alpha": grid, trials.measure.title: judged}
 
-    def _trials(
-        self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress | None
-    ) -> AnnealingTrials:
+    def _trials(self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress) -> AnnealingTrials:
         measure, bounds = self._measure(), as_bounds(self.sign, queries)
         alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
         alike["n_jobs"] = self.n_jobs
@@ -456,19 +448,20 @@ class SmoothRank(SelectionParameters, LinearRanker):
         ridge = kinds["RidgeRanker"](measure, alpha=RIDGE_ALPHAS, intercept="global", refit="train", **alike)
         named = {"ridge": ridge, "ranksvm": kinds["RankSVM"](measure, **alike)}
         loss = self._smoothed()
+        sigmas = None if self.sigmas is None else as_grid(self.sigmas, ())
         factor, _ = scale_factors(queries, self.scale)
         descent = self._descent("cg", 1e-6) | {"bounds": bounds}
         return AnnealingTrials(
             given=given,
             alphas=alphas,
-            begin=Beginnings(named=named, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds, n_jobs=self.n_jobs),
+            begin=Beginnings(named=named, loss=loss, sigmas=sigmas, bounds=bounds, n_jobs=self.n_jobs),
             measure=measure,
             weighed_by=self._weighed_by(),
             factor=factor,
             descent=descent if bounds is None else descent | {"solver": "lbfgs"},
             n_jobs=self.n_jobs,
             bar=bar,
-            bound=self._stage_bound([queries], len(as_sigmas(self.sigmas) or SIGMAS)),
+            bound=self._stage_bound([queries], len(as_grid(self.sigmas, SIGMAS))),
         )
 
     def _judged_on(self, part: Numbers, queries: Queries, trials: AnnealingTrials) -> list[Vector]:
@@ -498,7 +491,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
         loss = self._smoothed().at_sigma(float(self.history_["sigma"][place]))
-        stages = len(self._widths()) if self.protocol == "committee" else len(as_sigmas(self.sigmas) or SIGMAS)
+        stages = len(as_grid(self.sigmas, REFINEMENT_SIGMAS if self.protocol == "committee" else SIGMAS))
         among = stages if self.stop == "bound" else 1
         if self.protocol == "committee":  # scores have deviation 1 at the start, so the usual widths are constants
             return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None, loss_among=among)
