@@ -522,12 +522,15 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return None if names is None else tuple(names)
 
     @contextmanager
-    def _keep_on_interrupt(self, keep: Callable[[], bool]) -> Iterator[None]:
-        """On Ctrl-C call ``keep()``, which sets the state of the last finished round, or returns False without one."""
+    def _keep_on_interrupt(self, keep: Callable[[], Any], finished: Callable[[], Any] = lambda: True) -> Iterator[None]:
+        """On Ctrl-C call ``keep()``, which sets the state of the last finished round, unless none is ``finished()``.
+
+        ``keep`` may also return False if it has set nothing.
+        """
         try:
             yield
         except KeyboardInterrupt as stop:
-            if not keep():
+            if not finished() or keep() is False:
                 raise
             self.record_ = self.record_.with_result(self)
             raise Interrupted(f"{self.name} was stopped, and holds what it had learned by then", self) from stop

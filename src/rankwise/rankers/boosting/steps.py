@@ -120,13 +120,8 @@ class ThresholdRanker(Ranker):
         watched = Watched.of(lists.rows, candidates.bins, queries, validation, measure)
         done: list[tuple[float, ...]] = []
 
-        def keep() -> bool:
-            if done:
-                self._take(done)
-            return bool(done)
-
         bar = self._progress("boosting", self.rounds)
-        with self._keep_on_interrupt(keep), bar:
+        with self._keep_on_interrupt(lambda: self._take(done), finished=lambda: done), bar:
             while len(done) < self.rounds and not self._waited_enough(done):
                 step = next_step(watched.score) if len(candidates) else None
                 if step is None:

@@ -102,7 +102,7 @@ class LinearModel(LinearRanker):
         """
         model = cls(measure, coef=np.asarray(coef, dtype=np.float64).tolist(), intercept=intercept, missing=missing)
         model._check_parameters()
-        width = len(model._given(0))
+        width = len(np.atleast_1d(coef))
         names = checks.as_names(feature_names, width)
         model.n_features_in_ = width
         if names is not None:
@@ -116,17 +116,11 @@ class LinearModel(LinearRanker):
         self._set()
 
     def _set(self) -> None:
-        coef = self._given(self.n_features_in_)
+        coef = np.ones(self.n_features_in_) if self.coef is None else np.array(self.coef, dtype=np.float64)
         if len(coef) != self.n_features_in_:
             raise DataError(f"coef must have one weight per feature, {self.n_features_in_}, got {len(coef)} weights")
         self.coef_ = coef
         self.intercept_ = float(self.intercept)
-
-    def _given(self, width: int) -> Vector:
-        """The weights as finite numbers; ``width`` ones if there are none."""
-        if self.coef is None:
-            return np.ones(width)
-        return np.array(self.coef, dtype=np.float64)
 
     def _scores(self, X: checks.Floats) -> Vector:
         # without an intercept the scores are those of any linear ranker to the bit

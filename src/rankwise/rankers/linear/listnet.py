@@ -261,17 +261,13 @@ class ListNet(LinearOnlineLearner):
                 bar.advance()
             return worth
 
-        def keep() -> bool:
-            """Set the best run so far, of which the last may be unfinished; False before the first step."""
-            begun = [run for run in runs if run.steps]
-            if not any(len(run.steps) > 1 for run in begun):
-                return False
-            self._take_batch(begun, alphas, judged, queries, validation)
-            return True
+        def keep() -> None:
+            """Set the best run so far, of which the last may be unfinished."""
+            self._take_batch([run for run in runs if run.steps], alphas, judged, queries, validation)
 
         descents = len(alphas) * (len(parts) or 1) + bool(parts)
         bar = self._progress("descending", descents)
-        with bar, self._keep_on_interrupt(keep):
+        with bar, self._keep_on_interrupt(keep, finished=lambda: any(len(run.steps) > 1 for run in runs)):
             if parts:
                 judged = mean_over_folds(queries, parts, judge)
             # without a validation set one alpha is left: the one that the folds selected, or the largest

@@ -141,17 +141,14 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         judged = np.full(len(levels), np.nan)
         attempts: list[Attempt] = []
 
-        def keep() -> bool:
+        def keep() -> None:
             judged_ones = [attempt for attempt in attempts if attempt.worth]
             begun = judged_ones or [attempt for attempt in attempts if attempt.rounds]
-            if not begun:
-                return False
             worth = np.array([attempt.worth[0] if attempt.worth else math.nan for attempt in begun])
             self._set(begun[self._best([attempt.level for attempt in begun], worth)], attempts, levels, judged, factor)
-            return True
 
         with (
-            self._keep_on_interrupt(keep),
+            self._keep_on_interrupt(keep, finished=lambda: any(attempt.rounds for attempt in attempts)),
             self._progress("fitting", self._solves(levels, parts)) as bar,
         ):
             if parts:

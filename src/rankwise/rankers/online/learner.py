@@ -113,7 +113,7 @@ class OnlineLearner(Ranker):
         run = *self._begin(config, random), Seen()
         marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, not of the rounds
 
-        def keep() -> bool:
+        def keep() -> None:
             state, ledger, seen = run
             whole = seen.training.length + seen.training.forgotten == len(queries)
             record = (
@@ -122,9 +122,11 @@ class OnlineLearner(Ranker):
                 else TrainingRecord.of(queries, n_jobs=self.n_jobs)
             )
             self._take(state, replace(ledger, record=record), seen)
-            return bool(state.rounds)
 
-        with self._progress("learning", self.epochs * len(queries)) as bar, self._keep_on_interrupt(keep):
+        with (
+            self._progress("learning", self.epochs * len(queries)) as bar,
+            self._keep_on_interrupt(keep, lambda: run[0].rounds),
+        ):
             for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):

@@ -196,7 +196,7 @@ class PermuRank(SelectionParameters, LinearRanker):
                 judged = list(mean_over_folds(queries, parts, judge))
                 tried = (alphas[self._best(judged, alphas)[0]],)
             runs = [PermutationRun(alpha) for alpha in tried]
-            with self._keep_on_interrupt(lambda: self._take(runs, alphas, judged, factor)):
+            with self._keep_on_interrupt(lambda: self._take(runs, alphas, judged, factor), lambda: runs[0].rounds):
                 orders = orders_of(queries)
                 for run in runs:
                     self._run(run, orders, validation, bar)
@@ -254,11 +254,9 @@ class PermuRank(SelectionParameters, LinearRanker):
 
     def _take(
         self, runs: "list[PermutationRun]", alphas: tuple[float, ...], judged: list[Vector] | None, factor: Vector
-    ) -> bool:
+    ) -> None:
         """Set the best of the runs that have begun, judged by folds or by themselves; False if there is none."""
         begun = [run for run in runs if run.rounds]
-        if not begun:
-            return False
         if judged is None:
             alphas = tuple(run.alpha for run in begun)
             worth = [run.held for run in begun]
@@ -278,7 +276,6 @@ class PermuRank(SelectionParameters, LinearRanker):
         )
         self._path_ = {"alpha": np.array(alphas), self._measure().title: np.array(kept)}
         self.coef_ = run.rounds[place].w * factor
-        return True
 
     def _own_bounds(self) -> Sequence[Bound]:
         place, title = self.round_ - 1, self._measure().title

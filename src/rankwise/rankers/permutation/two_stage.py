@@ -159,7 +159,7 @@ class TwoStage(SelectionParameters, LinearRanker):
                 judged = mean_over_folds(queries, parts, judge)
             first = self._first_stage(queries, validation, factor, loss)
             done: list[_Solved] = []
-            with self._keep_on_interrupt(lambda: self._take(done, alphas, judged, first, factor)):
+            with self._keep_on_interrupt(lambda: self._take(done, alphas, judged, first, factor), lambda: done):
                 for found in minima(first):
                     coef = found.w * factor
                     done.append(_Solved(found, self._worth(queries, coef), self._worth(validation, coef)))
@@ -210,10 +210,8 @@ class TwoStage(SelectionParameters, LinearRanker):
         judged: Vector | None,
         first: "_FirstStage",
         factor: Vector,
-    ) -> bool:
+    ) -> None:
         """Set the best of the alphas that are solved; False if there is none."""
-        if not done:
-            return False
         # after Ctrl-C only the first alphas, which are the largest, are solved
         alphas = alphas[: len(done)]
         worth = np.array([one.held for one in done]) if judged is None else judged[: len(done)]
@@ -225,7 +223,6 @@ class TwoStage(SelectionParameters, LinearRanker):
         columns = (alphas, *map(list, solved), [one.train for one in done], worth)
         self._path_ = dict(zip(self._columns(), map(np.asarray, columns), strict=True))
         self.coef_ = found[best].w * factor
-        return True
 
     def _training_objective(self) -> TrainingObjective:
         place = self.path_["alpha"].tolist().index(self.alpha_)

@@ -322,11 +322,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             start = refiner.start_without(None)
             nothing = Choice(*(np.full(len(alphas) + extra, np.nan) for extra in (1, 0, 0)))
 
-            def keep() -> bool:
-                self._hold(start, None, refiner, nothing)
-                return True
-
-            with self._keep_on_interrupt(keep):
+            with self._keep_on_interrupt(lambda: self._hold(start, None, refiner, nothing)):
                 refined, choice = None, nothing
                 if start.any():
                     choice = refiner.judged()
