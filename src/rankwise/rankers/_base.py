@@ -60,7 +60,7 @@ from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._inputs import rank_by_scores, rank_parts, score_queries
-from rankwise.rankers._record import FitRecord, begin_record, recorded_passes
+from rankwise.rankers._record import FitRecord, begin_record, record_passes
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
@@ -286,7 +286,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             if outermost and self.learns:
                 inputs.warn_if_all_orders_are_alike(self.name, train)
                 inputs.warn_of_document_order(self, train)
-            with nullcontext() if checkpoint is None else recorded_passes(self, checkpoint, train, held):
+            with nullcontext() if checkpoint is None else record_passes(self, checkpoint, train, held):
                 self._fit(train, held)
             self.record_ = self.record_.with_result(self)
         return self

@@ -107,7 +107,7 @@ def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Gen
     return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]
 
 
-def held_out(queries: QuerySource, part: Numbers) -> tuple[QuerySource, QuerySource]:
+def hold_out(queries: QuerySource, part: Numbers) -> tuple[QuerySource, QuerySource]:
     """(all but these queries, these queries): the same X, with weights of 0 for what is left out."""
     own = queries.query_weight
     inside = np.zeros(len(queries))
@@ -159,7 +159,7 @@ def _measure_weights(queries: Queries, coefs: Vector, measure: Measure, n_jobs: 
 
 def mean_over_folds(queries: QuerySource, parts: Sequence[Numbers], judge: Callable[[Any, Any], ArrayLike]) -> Vector:
     """The mean over the parts of ``judge(other queries, queries of the part)``, one value per candidate."""
-    return mean_of_known([np.asarray(judge(*held_out(queries, part))) for part in parts])
+    return mean_of_known([np.asarray(judge(*hold_out(queries, part))) for part in parts])
 
 
 def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
@@ -167,7 +167,7 @@ def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
     return int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
 
 
-def normalized_weight(queries: QuerySource, counts: Mask) -> Vector:
+def normalize_weight(queries: QuerySource, counts: Mask) -> Vector:
     """The weights of the queries that count, divided by their sum, and 0 for the others."""
     weight = np.where(counts, queries.query_weight, 0.0)
     total = math.fsum(weight)
@@ -207,14 +207,10 @@ class Pool:
     sets: tuple[QuerySource, ...]
 
     @property
-    def weight(self) -> Vector:
-        """The weight of every query."""
-        return np.concatenate([queries.query_weight for queries in self.sets])
-
-    @property
     def counted(self) -> Numbers:
         """The numbers of the queries of non-zero weight."""
-        return np.flatnonzero(self.weight).astype(np.int64)
+        weight = np.concatenate([queries.query_weight for queries in self.sets])
+        return np.flatnonzero(weight).astype(np.int64)
 
     def by_set(self, part: Numbers) -> list[tuple[QuerySource, Numbers]]:
         """Each set with its own numbers of the queries of a part, in increasing order."""

@@ -224,7 +224,7 @@ def _warm_start_sources(ranker: "Ranker") -> "list[Ranker]":
 
 
 @contextmanager
-def recorded_passes(
+def record_passes(
     ranker: "Ranker", checkpoint: "str | os.PathLike[str]", train: QuerySource, held: QuerySource | None
 ) -> Iterator[None]:
     """Record the passes of a fit, and take those that an earlier run recorded.

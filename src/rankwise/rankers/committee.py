@@ -119,7 +119,7 @@ class Committee(Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._given_weights()
+        self._normalize_weights()
         for member in self._candidates():
             if isinstance(member, Ranker):
                 member._check_parameters()
@@ -157,7 +157,7 @@ class Committee(Ranker):
         if hasattr(like, "feature_names_in_"):
             model.feature_names_in_ = like.feature_names_in_
         model.members_ = list(members)
-        model.weights_, model.deviations_ = model._given_weights(), np.array(deviations, dtype=np.float64)
+        model.weights_, model.deviations_ = model._normalize_weights(), np.array(deviations, dtype=np.float64)
         model.record_ = model.record_.with_result(model)
         return model
 
@@ -180,7 +180,7 @@ class Committee(Ranker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        candidates, weights = self._candidates(), self._given_weights()
+        candidates, weights = self._candidates(), self._normalize_weights()
         if validation is not None and not self.takes_validation:
             raise DataError(f"none of {self.name}'s members does model selection: omit the validation set")
         parts = parts_of(queries, self.folds, self.random_state)
@@ -192,7 +192,7 @@ class Committee(Ranker):
                     member, judged = self._same_features(one), queries
                     scores = member_scores(one, judged)
                 else:
-                    member = fitted_member(one, queries, validation, self.n_jobs)
+                    member = fit_member(one, queries, validation, self.n_jobs)
                     bar.advance(1)
                     judged = queries if validation is None else validation
                     scores = member_scores(member, judged)
@@ -210,7 +210,7 @@ class Committee(Ranker):
             inside = np.zeros(len(queries), dtype=bool)
             inside[part] = True
             rest = np.setdiff1d(queries.counted, part)
-            member = fitted_member(one, queries[rest], None, self.n_jobs)
+            member = fit_member(one, queries[rest], None, self.n_jobs)
             rows = inside[owner]
             scores[rows] = member_scores(member, queries)[rows]
             bar.advance(1)
@@ -255,7 +255,7 @@ class Committee(Ranker):
             )
         return member
 
-    def _given_weights(self) -> Vector:
+    def _normalize_weights(self) -> Vector:
         count = len(self.members)
         values = as_grid(self.weights, (1.0,) * count)
         total = math.fsum(values)
@@ -393,7 +393,7 @@ def stumps(steps: Table, width: int) -> TreeEnsemble:
     return TreeEnsemble(width, **arrays | {"value": np.column_stack((np.zeros(count), steps["alpha"])).ravel()})
 
 
-def fitted_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:
+def fit_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:
     """A fitted clone; a ranker without a number of threads of its own gets ``n_jobs``."""
     member = clone(given, safe=False)
     if not isinstance(member, Ranker):

@@ -93,7 +93,7 @@ class MappedRanker(Ranker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         as_transformer(self.transformer)
-        self._given_ranker()._check_parameters()
+        self._make_ranker()._check_parameters()
 
     transformer_ = property(lambda self: self.map_.transformer)
 
@@ -105,33 +105,33 @@ class MappedRanker(Ranker):
     @property
     def takes_validation(self) -> bool:  # type: ignore[override]
         """Whether ``fit`` uses a validation set: if the ranker does."""
-        return self._given_ranker().takes_validation
+        return self._make_ranker().takes_validation
 
     @property
     def takes_document_weights(self) -> bool:  # type: ignore[override]
         """Whether ``fit`` uses document weights: if the ranker does."""
-        return self._given_ranker().takes_document_weights
+        return self._make_ranker().takes_document_weights
 
     @property
     def _reason_no_document_weights(self) -> str:  # type: ignore[override]
-        return self._given_ranker()._reason_no_document_weights
+        return self._make_ranker()._reason_no_document_weights
 
     @property
     def learns_from_validation(self) -> bool:  # type: ignore[override]
         """Whether the final fit learns from the validation set: if the ranker does."""
-        return self._given_ranker().learns_from_validation
+        return self._make_ranker().learns_from_validation
 
     def _measure(self) -> Measure:
-        return trainable(self._given_ranker().measure if self.measure is None else self.measure)
+        return trainable(self._make_ranker().measure if self.measure is None else self.measure)
 
     @property
     def row_radius(self) -> float | None:
         """A norm that no mapped row exceeds, whatever the document; None if none is known."""
-        return self.map_.row_radius if hasattr(self, "map_") else None
+        return getattr(self.transformer_, "row_radius", None) if hasattr(self, "map_") else None
 
     # ------------------------------------------------------------------------------------------- learning
 
-    def _given_ranker(self) -> Ranker:
+    def _make_ranker(self) -> Ranker:
         """The ranker as it was given, made if it was given by name."""
         given = self.ranker
         if isinstance(given, str):
@@ -147,7 +147,7 @@ class MappedRanker(Ranker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
 
-        ranker = clone(self._given_ranker())
+        ranker = clone(self._make_ranker())
         if self.measure is not None:
             ranker.set_params(measure=self.measure)
         if ranker.n_jobs is None:
@@ -293,7 +293,7 @@ class RowMap:
             try:
                 made.fit(np.asarray(X, dtype=np.float64))
             except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
-                raise _refused(made, "fitted on", error) from error
+                raise _error_of(made, "fitted on", error) from error
         return cls.of(made, X[:_ROWS])
 
     @classmethod
@@ -308,11 +308,6 @@ class RowMap:
                 "documents beside it"
             )
         return cls(transformer, first.shape[1])
-
-    @property
-    def row_radius(self) -> float | None:
-        """A norm that no row exceeds, whatever the document; None if none is known."""
-        return getattr(self.transformer, "row_radius", None)
 
     @property
     def fixed(self) -> bool:
@@ -345,7 +340,7 @@ class RowMap:
             try:
                 made = self.transformer.transform(block)
             except (ValueError, TypeError, ArithmeticError) as error:
-                raise _refused(self.transformer, "applied to", error) from error
+                raise _error_of(self.transformer, "applied to", error) from error
         if hasattr(made, "toarray"):
             made = made.toarray()  # one-hot encoders make sparse matrices
         found = np.asarray(made, dtype=np.float64)
@@ -409,7 +404,7 @@ def _matrix(shape: tuple[int, int], memory_limit: int | None) -> Matrix:
         return np.memmap(file, np.float64, "w+", shape=shape)
 
 
-def _refused(transformer: Any, what: str, error: Exception) -> RankwiseError:
+def _error_of(transformer: Any, what: str, error: Exception) -> RankwiseError:
     """The error of a transformer as one sentence."""
     if isinstance(error, RankwiseError):
         return error

@@ -122,7 +122,7 @@ class ThresholdRanker(Ranker):
 
         bar = self._progress("boosting", self.rounds)
         with self._keep_on_interrupt(lambda: self._take(done), finished=lambda: done), bar:
-            while len(done) < self.rounds and not self._waited_enough(done):
+            while len(done) < self.rounds and not self._is_out_of_patience(done):
                 step = next_step(watched.score) if len(candidates) else None
                 if step is None:
                     break
@@ -135,7 +135,7 @@ class ThresholdRanker(Ranker):
                     break
             self._take(done)
 
-    def _waited_enough(self, done: list[tuple[float, ...]]) -> bool:
+    def _is_out_of_patience(self, done: list[tuple[float, ...]]) -> bool:
         return self.patience is not None and len(done) - _best([row[-1] for row in done]) >= self.patience
 
     def _take(self, done: list[tuple[float, ...]]) -> None:

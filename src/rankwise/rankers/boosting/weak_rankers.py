@@ -18,7 +18,7 @@ from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.boosting.candidates import RankedLists
-from rankwise.rankers.committee import fitted_member, within_query_deviation
+from rankwise.rankers.committee import fit_member, within_query_deviation
 
 Bounded = Literal["exp", "logistic"]
 
@@ -185,7 +185,7 @@ class TrainedRankers:
         weight[self.counted] = share * times if self.random is None else self.random.multinomial(times, share)
         learns_from_it = self.ranker.learns_from_validation
         held = None if learns_from_it else self.validation
-        member = fitted_member(self.ranker, self.queries.with_weight(weight), held, self.n_jobs)
+        member = fit_member(self.ranker, self.queries.with_weight(weight), held, self.n_jobs)
         scores = member.predict(self.queries)
         if not np.isfinite(scores).all():
             raise RankwiseError(f"the scores of {member.name} are not finite: scale the features")

@@ -144,7 +144,7 @@ class CommitteeProblems:
         return np.array(found)
 
 
-def chosen_alphas(problems: CommitteeProblems, grid: Sequence[float]) -> tuple[tuple[float, ...], Matrix]:
+def choose_alphas(problems: CommitteeProblems, grid: Sequence[float]) -> tuple[tuple[float, ...], Matrix]:
     """The best relative alpha of every member, and what each was judged by."""
     judged = np.full((len(MEMBERS), len(grid)), np.nan)
     if len(grid) > 1 and problems.selection.trials:
@@ -232,7 +232,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         grid = as_grid(self.alpha, RELATIVE_ALPHAS)
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         problems = CommitteeProblems.of(selection, self.scale, self.n_jobs)
-        alphas, judged = chosen_alphas(problems, grid)
+        alphas, judged = choose_alphas(problems, grid)
         self.members_ = problems.members(alphas)
         self.coef_ = self.members_.mean(axis=0)
         self._tell(np.array(alphas), np.array(grid), judged)

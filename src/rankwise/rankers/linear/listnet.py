@@ -336,7 +336,7 @@ class ListNet(LinearOnlineLearner):
         self.coef_, self.alpha_, self.step_ = best.coef, best.alpha, best.best
         self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
         coefs = [step.w * best.factor for step in best.steps]
-        self.history_ = self._drawn(
+        self.history_ = self._as_history(
             {
                 "step": np.arange(len(best.steps)),
                 "objective": [step.objective for step in best.steps],
@@ -346,7 +346,7 @@ class ListNet(LinearOnlineLearner):
             }
         )
 
-    def _drawn(self, columns: Mapping[str, Any]) -> History:
+    def _as_history(self, columns: Mapping[str, Any]) -> History:
         return History(columns, ("train", "validation"), f"{self._measure().title} along the descent")
 
     def _training_objective(self) -> TrainingObjective | None:
@@ -380,7 +380,7 @@ class ListNet(LinearOnlineLearner):
             return
         self.coef_ = read_coef(store, self.n_features_in_)
         self.alpha_, self.step_ = float(facts["alpha"]), int(facts["step"])
-        self.history_ = self._drawn(read_history(store, COLUMNS))
+        self.history_ = self._as_history(read_history(store, COLUMNS))
         if not 0 <= self.step_ < len(self.history_):
             raise RankwiseError(f"its weights are those of step {self.step_} of {len(self.history_)}")
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("strengths", "judged"))

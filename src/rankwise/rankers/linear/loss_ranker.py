@@ -34,7 +34,7 @@ from rankwise.rankers._model_selection import (
     PositiveAlphas,
     SelectionParameters,
     as_grid,
-    held_out,
+    hold_out,
     mean_of_known,
     measure_of_weights,
     parts_of,
@@ -152,7 +152,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
             self._progress("fitting", self._solves(levels, parts)) as bar,
         ):
             if parts:
-                judged = mean_of_known([self._judged_on(part, queries, levels, factor, bar) for part in parts])
+                judged = mean_of_known([self._judge_part(part, queries, levels, factor, bar) for part in parts])
                 levels_left = [levels[self._best(levels, judged)]]
             else:
                 levels_left = self._easiest_first(levels)
@@ -188,11 +188,11 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
             attempt.run(risk, self.tolerance, self.max_calls, bar)
             attempt.worth.append(measure_of_weights(held, attempt.rounds[-1].w * factor, self._measure(), self.n_jobs))
 
-    def _judged_on(
+    def _judge_part(
         self, part: Numbers, queries: QuerySource, levels: Sequence[float], factor: Vector, bar: progress
     ) -> list[float]:
         """The measure of every level on held-out queries."""
-        train, held = held_out(queries, part)
+        train, held = hold_out(queries, part)
         attempts: list[Attempt] = []
         # the held-out queries judge: a prior that was selected by them would have seen them
         prior = self._prior(train, None, factor)
@@ -212,7 +212,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         constrained = self.max_norm is not None
         self.alpha_, self.max_norm_ = (math.nan, taken.level) if constrained else (taken.level, math.nan)
         self.objective_, self.gap_ = last.objective, last.gap
-        self.history_ = self._drawn(
+        self.history_ = self._as_history(
             {name: np.array(columns[name], dtype=kind) for name, kind in self._columns().items()}
         )
         self._path_ = {self._level_name: np.array(levels), self._measure().title: np.array(found, dtype=np.float64)}
@@ -289,7 +289,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _drawn(self, columns: Mapping[str, Any]) -> History:
+    def _as_history(self, columns: Mapping[str, Any]) -> History:
         return History(columns, ("objective", "lower bound"), f"{self.name}: objective and its lower bound")
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -301,7 +301,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         numbers = store.array("numbers", np.float64, (4,))
         self.alpha_, self.max_norm_, self.objective_, self.gap_ = numbers.tolist()
         self._path_ = read_path(store, (self._level_name, self._measure().title))
-        self.history_ = self._drawn(read_history(store, self._columns()))
+        self.history_ = self._as_history(read_history(store, self._columns()))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -161,7 +161,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         alphas = self._alphas(whole, grid)
         judged = np.full(len(grid), np.nan)
         if selection.trials:
-            judged = self._judged_alphas(selection, problems, scale, grid)
+            judged = self._judge_alphas(selection, problems, scale, grid)
         self.alpha_ = alphas[best_alpha(alphas, judged)]
         self._path_ = {"alpha": np.array(alphas), self._measure().title: judged}
         self.coef_ = whole.weights([self.alpha_])[0]
@@ -189,7 +189,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         unit = 1.0 if self.alpha is not None else problem.unit
         return tuple([unit * alpha for alpha in grid])
 
-    def _judged_alphas(
+    def _judge_alphas(
         self, selection: PooledSelection, problems: list[Problem], scale: Vector, grid: Sequence[float]
     ) -> Vector:
         """The measure of every alpha on queries that it did not learn from."""

@@ -194,7 +194,7 @@ class OnlineLearner(Ranker):
             seen = self.record_.seen  # a run of an older version has no fingerprints
             for part in _chunks(queries, np.arange(len(queries))):
                 state, played = self._run(config, state, queries, part, seen is not None, **known)
-                ledger, seen = _recorded(ledger, seen, state, played, queries, first)
+                ledger, seen = _add_to_record(ledger, seen, state, played, queries, first)
             self._take(state, ledger, seen)
             self.record_ = self.record_.with_result(self, continued=not begins)
 
@@ -202,7 +202,7 @@ class OnlineLearner(Ranker):
         """Take over rounds that were run from the present state."""
         with fit_scope(self):
             seen, first = self.record_.seen, self.ledger_.tally.length
-            ledger, seen = _recorded(self.ledger_, seen, state, played, queries, first)
+            ledger, seen = _add_to_record(self.ledger_, seen, state, played, queries, first)
             self._take(state, ledger, seen)
             self.record_ = self.record_.with_result(self, continued=True)
 
@@ -324,7 +324,7 @@ class LinearOnlineLearner(OnlineLearner, LinearRanker):
         self._take(unpack_state(store, self.n_features_in_), unpack_ledger(facts, store, config), None)
 
 
-def _recorded(
+def _add_to_record(
     ledger: Ledger, seen: Seen | None, state: Any, played: RoundLog, queries: Queries, first: int
 ) -> tuple[Ledger, Seen | None]:
     """Ledger and fingerprints after some more rounds of a stream; ``first`` is the place of ``queries[0]`` in it."""

@@ -21,7 +21,7 @@ from rankwise.measures import AP, ERR, NDCG, RBP, RR, WTA, MeanNDCG, P, Pairs, R
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.queries import Queries
-from rankwise.rankers._model_selection import normalized_weight
+from rankwise.rankers._model_selection import normalize_weight
 from rankwise.solvers.batch.working_sets import OrderForm, WorkingSets
 
 Map = Literal["pairs", "relevant"]
@@ -83,7 +83,7 @@ class ListOrders:
     @cached_property
     def weight(self) -> Vector:
         """The weights of the queries, divided by their sum; 0 for queries without an E*."""
-        return normalized_weight(self.queries, ~np.isnan(self.best))
+        return normalize_weight(self.queries, ~np.isnan(self.best))
 
     @property
     def by_class(self) -> bool:

@@ -218,7 +218,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         self, alpha: float, w: Vector, orders: ListOrders, sets: WorkingSets, held: Queries | None
     ) -> "PermutationRound":
         """Minimize on the sets, from w on, then extend them."""
-        found = minimized(sets, alpha, w, self.tolerance, self.n_jobs)
+        found = minimize_over(sets, alpha, w, self.tolerance, self.n_jobs)
         # the sizes are those that the minimum was found on, before the sets grow
         sizes = sets.perfect, sets.imperfect
         counting = sizes[1] > 0
@@ -271,7 +271,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         self.round_ = place + 1
         self.converged_ = run.converged
         columns = zip(*((number, *one[1:]) for number, one in enumerate(run.rounds, 1)), strict=True)
-        self.history_ = self._drawn(
+        self.history_ = self._as_history(
             {name: np.array(column, kind) for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)}
         )
         self._path_ = {"alpha": np.array(alphas), self._measure().title: np.array(kept)}
@@ -301,7 +301,7 @@ class PermuRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     @staticmethod
-    def _drawn(columns: dict[str, Array]) -> History:
+    def _as_history(columns: dict[str, Array]) -> History:
         return History(columns, ("train", "validation"), "PermuRank, round by round")
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -313,7 +313,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         self.alpha_ = float(facts["alpha"])
         self.round_ = int(facts["round"])
         self.converged_ = bool(facts["converged"])
-        self.history_ = self._drawn(read_history(store, COLUMNS))
+        self.history_ = self._as_history(read_history(store, COLUMNS))
         self._path_ = read_path(store, ("alpha", self._measure().title))
 
 
@@ -351,7 +351,7 @@ class PermutationRun:
         return bool(self.rounds) and self.rounds[-1].added == 0
 
 
-def minimized(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, n_jobs: int | None) -> BundleResult:
+def minimize_over(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, n_jobs: int | None) -> BundleResult:
     """The minimum of (alpha/2) norm(w)^2 + the hinge on the working sets.
 
     Parameters

@@ -35,7 +35,7 @@ from rankwise.rankers._model_selection import (
     best_alpha,
     mean_over_folds,
     measure_of_weights,
-    normalized_weight,
+    normalize_weight,
     parts_of,
     path_arrays,
     read_path,
@@ -301,7 +301,7 @@ class MeanBound:
     def of(cls, loss: Loss, measure: Measure, queries: Queries, factor: Vector, n_jobs: int | None) -> "MeanBound":
         """The mean of ``loss`` over the queries for which ``measure`` is defined."""
         perfect = ScoredLists(queries.labels(), queries.labels(), queries.start, queries.scattered_rows)
-        weight = normalized_weight(queries, ~np.isnan(measure_lists([measure], perfect, n_jobs=n_jobs)[0]))
+        weight = normalize_weight(queries, ~np.isnan(measure_lists([measure], perfect, n_jobs=n_jobs)[0]))
         return cls(LossOverLists.of(loss, queries, weight), factor, n_jobs)
 
     def __call__(self, w: Vector) -> tuple[float, Vector]:

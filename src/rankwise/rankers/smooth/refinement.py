@@ -23,7 +23,7 @@ from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.rankers._model_selection import Pool, weighted_mean
-from rankwise.rankers.linear.committee import CommitteeProblems, chosen_alphas
+from rankwise.rankers.linear.committee import CommitteeProblems, choose_alphas
 from rankwise.rankers.linear.least_squares import Problem
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
 from rankwise.rankers.smooth.annealing import Stage, at_sigma, count_defined, largest_gain, list_weights
@@ -231,7 +231,7 @@ class Refiner:
 
     @cached_property
     def _ridge_alphas(self) -> tuple[float, ...]:
-        return chosen_alphas(self.problems, RELATIVE_ALPHAS)[0]
+        return choose_alphas(self.problems, RELATIVE_ALPHAS)[0]
 
     def start_without(self, part: int | None) -> Vector:
         """w0 without a part, in units in which its scores have the standard deviation 1 within queries."""

@@ -32,7 +32,7 @@ from rankwise.rankers._model_selection import (
     SelectionParameters,
     Trial,
     as_grid,
-    held_out,
+    hold_out,
     mean_of_known,
     mean_over_held_out,
     parts_of,
@@ -409,7 +409,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
             with self._keep_on_interrupt(keep):
                 if parts:
-                    worth = mean_of_known([self._judged_on(part, queries, trials) for part in parts])
+                    worth = mean_of_known([self._judge_part(part, queries, trials) for part in parts])
                     best, place = self._choose(worth, alphas)
                     plan = trials.plans(queries, None)[best]
                     (run,) = trials.run([plan], queries, None)
@@ -460,9 +460,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
             bound=self._stage_bound([queries], len(as_grid(self.sigmas, SIGMAS))),
         )
 
-    def _judged_on(self, part: Numbers, queries: Queries, trials: AnnealingTrials) -> list[Vector]:
+    def _judge_part(self, part: Numbers, queries: Queries, trials: AnnealingTrials) -> list[Vector]:
         """The measure of every plan, stage by stage, on queries that neither it nor its start has seen."""
-        train, held = held_out(queries, part)
+        train, held = hold_out(queries, part)
         return [self._held(run) for run in trials.run(trials.plans(train, None), train, held)]
 
     def _held(self, run: AnnealedRun) -> Vector:
