@@ -555,6 +555,13 @@ class LinearRanker(Ranker):
     def _contributions(self, X: Floats) -> tuple[Matrix, float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
 
+    def _read_coef(self, store: Store) -> Vector:
+        """The weights in a file, one finite number per feature."""
+        coef: Vector = store.array("coef", np.float64, (self.n_features_in_,))
+        if not np.isfinite(coef).all():
+            raise RankwiseError("its weights are not finite")
+        return coef
+
 
 def _score_rows_by(first: int, last: int, rows: Any, X: Any, weights: Any, out: Any) -> None:
     """Scores of the rows at places first..last-1 by several vectors of weights, in the bits of ``dot``."""

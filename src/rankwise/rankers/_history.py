@@ -1,6 +1,6 @@
 """The rounds of a fit as a table that draws itself, and how the table goes into the file of a ranker."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,12 @@ class History(PlottedTable):
                 axes.plot(self[across], self[name], color=color, label=name)
         axes.set(xlabel=across)
         axes.legend()
+
+
+def typed_columns(rows: Iterable[Sequence[Any]], kinds: Mapping[str, type[np.generic]]) -> dict[str, Array]:
+    """The columns of these rounds, by name and type."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
 
 
 def history_arrays(history: Table) -> dict[str, Array]:

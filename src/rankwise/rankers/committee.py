@@ -207,11 +207,9 @@ class Committee(Ranker):
         scores = np.zeros(queries.n_documents)
         owner = queries.query_of_row
         for part in parts:
-            inside = np.zeros(len(queries), dtype=bool)
-            inside[part] = True
             rest = np.setdiff1d(queries.counted, part)
             member = fit_member(one, queries[rest], None, self.n_jobs)
-            rows = inside[owner]
+            rows = np.isin(owner, part)
             scores[rows] = member_scores(member, queries)[rows]
             bar.advance(1)
         return scores

@@ -350,9 +350,7 @@ class CandidateTrial:
         found = []
         counted, owner = self.everything.counted, self.queries.query_of_row
         for part, place in zip(self.parts, self.places, strict=True):
-            inside = np.zeros(len(self.queries), dtype=bool)
-            inside[place] = True
-            found.append((self.everything[np.setdiff1d(counted, part)], inside[owner]))
+            found.append((self.everything[np.setdiff1d(counted, part)], np.isin(owner, place)))
         return found
 
     def add(self, name: str, family: Family, clock: Clock, bar: progress) -> None:

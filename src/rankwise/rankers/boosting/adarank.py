@@ -41,7 +41,7 @@ from rankwise.rankers.boosting.weak_rankers import (
 )
 from rankwise.rankers.committee import Committee
 from rankwise.rankers.linear.linear_model import LinearModel
-from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
+from rankwise.rankers.linear.ridge import RidgeRanker
 
 # The columns that a fit records in every round, and a file stores, after those that name the weak ranker; the other
 # columns of the history follow from them. Only the logistic bound needs the mass.
@@ -366,7 +366,7 @@ class AdaRank(LinearRanker):
                 raise RankwiseError(f"its rounds do not take the {len(members)} rankers that it holds")
             self._set_model(committee, None)
         else:
-            self._set_model(None, read_coef(store, self.n_features_in_))
+            self._set_model(None, self._read_coef(store))
         self._tell(int(best), float(facts["delta"]), rounds)
 
 

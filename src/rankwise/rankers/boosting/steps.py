@@ -28,7 +28,7 @@ from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._history import History, history_arrays, read_history
+from rankwise.rankers._history import History, history_arrays, read_history, typed_columns
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 
@@ -140,10 +140,8 @@ class ThresholdRanker(Ranker):
 
     def _take(self, done: list[tuple[float, ...]]) -> None:
         """Set the state after these rounds, given in the columns of the history but for the first."""
-        names = list(self._columns())[1:]
-        columns = dict(zip(names, np.array(done, dtype=np.float64).reshape(len(done), len(names)).T, strict=True))
-        columns["feature"] = columns["feature"].astype(np.int64)
-        self._set({"round": np.arange(1, len(done) + 1), **columns}, _best(columns["validation"]))
+        columns = typed_columns([(number, *row) for number, row in enumerate(done, 1)], self._columns())
+        self._set(columns, _best(columns["validation"]))
 
     def _set(self, columns: Mapping[str, Any], rounds: int) -> None:
         title = f"{self.name}: {self._measure().title} by round"

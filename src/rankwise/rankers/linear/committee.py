@@ -38,7 +38,6 @@ from rankwise.rankers.linear.ridge import (
     RegressionTerms,
     balance_of,
     problems_of_parts,
-    read_coef,
 )
 
 TARGETS = ("gains", "labels", "gains / ideal DCG@10")
@@ -258,7 +257,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self._measure()  # which a stranger's file may have made up
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.members_ = store.array("members", np.float64, (len(MEMBERS), self.n_features_in_))
         alphas, grid = store.array("alphas", np.float64, (len(MEMBERS),)), store.array("grid", np.float64, (None,))
         self._tell(alphas, grid, store.array("judged", np.float64, (len(MEMBERS), len(grid))))

@@ -16,7 +16,6 @@ from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._parameters import is_vector
-from rankwise.rankers.linear.ridge import read_coef
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -133,7 +132,7 @@ class LinearModel(LinearRanker):
         return {"intercept": self.intercept_}, {"coef": self.coef_}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        coef = read_coef(store, self.n_features_in_)  # first: a false number of features then takes no memory
+        coef = self._read_coef(store)  # first: a false number of features then takes no memory
         self._measure()
         self._set()  # checks the parameters
         self.coef_, self.intercept_ = coef, float(facts["intercept"])

@@ -36,7 +36,6 @@ from rankwise.rankers._model_selection import (
     parts_of,
 )
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.risk import mean_share
@@ -378,7 +377,7 @@ class ListNet(LinearOnlineLearner):
         if "alpha" not in facts:
             super()._restore(facts, store)
             return
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.alpha_, self.step_ = float(facts["alpha"]), int(facts["step"])
         self.history_ = self._as_history(read_history(store, COLUMNS))
         if not 0 <= self.step_ < len(self.history_):

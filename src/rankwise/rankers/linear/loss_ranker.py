@@ -29,7 +29,7 @@ from rankwise.queries.chunks import radius_of, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import AnyMeasure, LinearRanker
-from rankwise.rankers._history import History, history_arrays, read_history
+from rankwise.rankers._history import History, history_arrays, read_history, typed_columns
 from rankwise.rankers._model_selection import (
     PositiveAlphas,
     SelectionParameters,
@@ -43,7 +43,7 @@ from rankwise.rankers._model_selection import (
 )
 from rankwise.rankers._parameters import AnyLoss, Weights, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
+from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
 
 PenaltyName = Literal["l2", "l1"]
@@ -207,14 +207,11 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         worth = {attempt.level: attempt.worth[0] for attempt in attempts if attempt.worth}
         found = judged if np.isfinite(judged).any() else [worth.get(level, math.nan) for level in levels]
         rounds, last = list(taken.rounds), taken.rounds[-1]
-        columns = dict(zip(self._columns(), zip(*(one.row for one in rounds), strict=True), strict=True))
         self.coef_ = last.w * factor
         constrained = self.max_norm is not None
         self.alpha_, self.max_norm_ = (math.nan, taken.level) if constrained else (taken.level, math.nan)
         self.objective_, self.gap_ = last.objective, last.gap
-        self.history_ = self._as_history(
-            {name: np.array(columns[name], dtype=kind) for name, kind in self._columns().items()}
-        )
+        self.history_ = self._as_history(typed_columns((one.row for one in rounds), self._columns()))
         self._path_ = {self._level_name: np.array(levels), self._measure().title: np.array(found, dtype=np.float64)}
 
     def _warn_if_nothing_was_learned(self, queries: QuerySource) -> None:
@@ -297,7 +294,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         return {}, {"coef": self.coef_, "numbers": numbers, **path_arrays(self._path_), **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         numbers = store.array("numbers", np.float64, (4,))
         self.alpha_, self.max_norm_, self.objective_, self.gap_ = numbers.tolist()
         self._path_ = read_path(store, (self._level_name, self._measure().title))

@@ -16,7 +16,6 @@ import numpy as np
 from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise._store import Store
-from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
 from rankwise.queries.chunks import Extremes, scale_factors
 from rankwise.queries.queries import Queries
@@ -206,7 +205,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": alphas, "judged": judged}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.alpha_ = float(facts["alpha"])
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
         self._path_ = {"alpha": alphas, self._measure().title: judged}
@@ -215,14 +214,6 @@ class RidgeRanker(SelectionParameters, LinearRanker):
 def gains_of(queries: Queries) -> Vector:
     """The gain 2^label - 1 of every document."""
     return gains(queries.labels(), "exp2")
-
-
-def read_coef(store: Store, features: int) -> Vector:
-    """The weights in a file, one finite number per feature."""
-    coef: Vector = store.array("coef", np.float64, (features,))
-    if not np.isfinite(coef).all():
-        raise RankwiseError("its weights are not finite")
-    return coef
 
 
 # ------------------------------------------------------------------------------------------------- weights of documents

@@ -1,7 +1,7 @@
 """KernelPerceptron: the perceptrons for ranking with a kernel, by random features or by a budget of documents."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from rankwise.losses.slam import SLAM
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import NOT_LINEAR, linear_scores
-from rankwise.rankers.online.learner import IMPOSSIBLE, OnlineLearner, pack, unpack_ledger, unpack_state
+from rankwise.rankers.online.learner import IMPOSSIBLE, OnlineLearner, pack, read_state, unpack_ledger, unpack_state
 from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.kernel_rounds import BudgetRunner, BudgetState, MappedRunner, Removal
 from rankwise.solvers.online.ledger import Ledger
@@ -240,14 +240,8 @@ class KernelPerceptron(OnlineLearner):
 
 def _read_budget(store: Store, budget: int, width: int) -> BudgetState:
     """The stored documents in a file; raises an error for values that no run has."""
-    state = BudgetState(
-        documents=store.array("state.documents", np.float64, (budget, width)),
-        c=store.array("state.c", np.float64, (budget,)),
-        born=store.array("state.born", np.int64, (budget,)),
-        counts=store.array("state.counts", np.int64, (3,)),
-        sizes=store.array("state.sizes", np.float64, (2,)),
-    )
-    finite = all(np.isfinite(getattr(state, field.name)).all() for field in fields(BudgetState))
-    if not finite or (state.counts < 0).any() or state.stored > budget:
+    shapes = {"documents": (budget, width), "c": (budget,), "born": (budget,), "counts": (3,), "sizes": (2,)}
+    state = read_state(store, BudgetState, shapes)
+    if state.stored > budget:
         raise RankwiseError(IMPOSSIBLE)
     return state

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -425,21 +425,27 @@ def pack(state: Any, ledger: Ledger) -> tuple[dict[str, Any], dict[str, Array]]:
     return {"eta": float(ledger.config.eta), "stride": ledger.curve.stride}, arrays
 
 
+AnyState = TypeVar("AnyState")
+
+
+def read_state(store: Store, kind: type[AnyState], shapes: Mapping[str, tuple[int, ...]]) -> AnyState:
+    """The state of a run, by the shapes of its arrays; raises an error for values that no run has."""
+    whole = ("counts", "born")
+    arrays = {
+        name: store.array(f"state.{name}", np.int64 if name in whole else np.float64, shape)
+        for name, shape in shapes.items()
+    }
+    if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["counts"] < 0).any():
+        raise RankwiseError(IMPOSSIBLE)
+    return kind(**arrays)
+
+
 def unpack_state(store: Store, features: int) -> State:
     """The state of a linear run; raises an error for values that no run has."""
     wide, two = (features,), (2, features)
-    state = State(
-        w=store.array("state.w", np.float64, wide),
-        sums=store.array("state.sums", np.float64, two),
-        moments=store.array("state.moments", np.float64, two),
-        counts=store.array("state.counts", np.int64, (2,)),
-        sizes=store.array("state.sizes", np.float64, (2,)),
-        scale=store.array("state.scale", np.float64, wide),
+    return read_state(
+        store, State, {"w": wide, "sums": two, "moments": two, "counts": (2,), "sizes": (2,), "scale": wide}
     )
-    finite = all(np.isfinite(getattr(state, field.name)).all() for field in fields(State))
-    if not finite or (state.counts < 0).any():
-        raise RankwiseError(IMPOSSIBLE)
-    return state
 
 
 def unpack_ledger(facts: Mapping[str, Any], store: Store, config: OnlineConfig) -> Ledger:

@@ -21,7 +21,7 @@ from rankwise.guarantees._bound import TRAINING, Bound, Precondition
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import AnyMeasure, LinearRanker, linear_scores
-from rankwise.rankers._history import History, history_arrays, read_history
+from rankwise.rankers._history import History, history_arrays, read_history, typed_columns
 from rankwise.rankers._model_selection import (
     PositiveAlphas,
     SelectionParameters,
@@ -34,7 +34,6 @@ from rankwise.rankers._model_selection import (
     read_path,
 )
 from rankwise.rankers.certificate.objective import gap_bound
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
 from rankwise.solvers.batch.working_sets import OrderForm, WorkingSets
@@ -270,10 +269,8 @@ class PermuRank(SelectionParameters, LinearRanker):
         self.alpha_ = run.alpha
         self.round_ = place + 1
         self.converged_ = run.converged
-        columns = zip(*((number, *one[1:]) for number, one in enumerate(run.rounds, 1)), strict=True)
-        self.history_ = self._as_history(
-            {name: np.array(column, kind) for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)}
-        )
+        rows = [(number, *one[1:]) for number, one in enumerate(run.rounds, 1)]
+        self.history_ = self._as_history(typed_columns(rows, COLUMNS))
         self._path_ = {"alpha": np.array(alphas), self._measure().title: np.array(kept)}
         self.coef_ = run.rounds[place].w * factor
 
@@ -309,7 +306,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         return facts, {"coef": self.coef_, **path_arrays(self._path_), **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.alpha_ = float(facts["alpha"])
         self.round_ = int(facts["round"])
         self.converged_ = bool(facts["converged"])

@@ -42,7 +42,6 @@ from rankwise.rankers._model_selection import (
 )
 from rankwise.rankers._parameters import AnyLoss, Weights, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
 
 ALPHAS = tuple(10.0**power for power in range(-4, 4))
@@ -243,7 +242,7 @@ class TwoStage(SelectionParameters, LinearRanker):
         return {"alpha": self.alpha_, "length": self.length_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.first_ = store.array("first", np.float64, (self.n_features_in_,))
         self.alpha_, self.length_ = float(facts["alpha"]), float(facts["length"])
         self._path_ = read_path(store, self._columns())

@@ -296,8 +296,12 @@ class AnnealingTrials:
         The starts as the user gave them.
     alphas : tuple of float
         The penalties.
-    begin : Beginnings
-        What turns a start into weights and widths.
+    named : mapping of str to LinearRanker
+        Unfitted rankers that a start may name.
+    loss : SmoothedMeasure
+        The smoothed measure.
+    sigmas : tuple of float or None
+        The widths; None derives them from the scores of the start.
     measure : Measure
         The measure that plans are judged by.
     weighed_by : Measure or None
@@ -318,7 +322,9 @@ class AnnealingTrials:
 
     given: list[Any]
     alphas: tuple[float, ...]
-    begin: "Beginnings"
+    named: Mapping[str, LinearRanker]
+    loss: SmoothedMeasure
+    sigmas: tuple[float, ...] | None
     measure: Measure
     weighed_by: Measure | None
     factor: Vector
@@ -335,12 +341,30 @@ class AnnealingTrials:
 
     def plans(self, train: QuerySource, validation: QuerySource | None) -> list[AnnealingPlan]:
         """All plans, start by start; rankers among the starts are fitted on these queries."""
-        starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
+        starts = [self._start(one, train, validation) for one in self.given]
         return [AnnealingPlan(alpha, *start) for start in starts for alpha in self.alphas]
+
+    def _start(self, given: Any, queries: Any, validation: Any) -> tuple[Vector, tuple[float, ...]]:
+        """The start of a plan and its widths.
+
+        It comes from a name (fitted on these queries), a fitted linear ranker, or weights on raw features.
+        """
+        unit, factor = None, self.factor
+        if isinstance(given, str):
+            unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
+            given = self.named[given].fit(queries, validation=validation)
+        raw = raw_weights(given, queries.n_features, "start")
+        w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.descent["bounds"])
+        refuse_zero_start(w, queries)
+        if self.sigmas is not None:
+            return w, self.sigmas
+        if unit is None:
+            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
+        return w, tuple(stage_sigmas(self.loss, unit))
 
     def run(self, plans: list[AnnealingPlan], train: QuerySource, held: QuerySource | None) -> list[AnnealedRun]:
         """Anneal the plans on ``train`` and judge them on ``held``; several plans share the threads."""
-        lists = LossOverLists.of(self.begin.loss, train, list_weights(self.weighed_by, train))
+        lists = LossOverLists.of(self.loss, train, list_weights(self.weighed_by, train))
         largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
         stopped, bound = threading.Event(), self._bound_on(lists)
@@ -463,49 +487,6 @@ def _side_by_side(
 
 # the stages of the paper, in squared units of scores that regress on gains
 SIGMAS = tuple(2.0**power for power in range(6, -7, -1))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Beginnings:
-    """What turns the starts that users give into weights and widths.
-
-    Attributes
-    ----------
-    named : mapping of str to LinearRanker
-        Unfitted rankers that a start may name.
-    loss : SmoothedMeasure
-        The smoothed measure.
-    sigmas : tuple of float or None
-        The widths; None derives them from the scores of the start.
-    bounds : Bounds or None
-        Bounds on single weights.
-    n_jobs : int or None
-        Number of threads.
-    """
-
-    named: Mapping[str, LinearRanker]
-    loss: SmoothedMeasure
-    sigmas: tuple[float, ...] | None
-    bounds: Bounds | None
-    n_jobs: int | None
-
-    def start(self, given: Any, queries: Any, validation: Any, factor: Vector) -> tuple[Vector, tuple[float, ...]]:
-        """The start of a plan and its widths.
-
-        It comes from a name (fitted on these queries), a fitted linear ranker, or weights on raw features.
-        """
-        unit: float | None = None
-        if isinstance(given, str):
-            unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
-            given = self.named[given].fit(queries, validation=validation)
-        raw = raw_weights(given, queries.n_features, "start")
-        w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
-        refuse_zero_start(w, queries)
-        if self.sigmas is not None:
-            return w, self.sigmas
-        if unit is None:
-            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
-        return w, tuple(stage_sigmas(self.loss, unit))
 
 
 def as_starts(given: Any) -> list[Any]:

@@ -42,7 +42,6 @@ from rankwise.rankers._model_selection import (
 from rankwise.rankers._parameters import Signs, is_vector, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.committee import CommitteeProblems
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.smooth.annealing import (
     BOUND,
     COLUMNS,
@@ -51,7 +50,6 @@ from rankwise.rankers.smooth.annealing import (
     AnnealingHistory,
     AnnealingPlan,
     AnnealingTrials,
-    Beginnings,
     as_bounds,
     as_starts,
     refuse_zero_start,
@@ -443,14 +441,14 @@ class SmoothRank(SelectionParameters, LinearRanker):
         kinds: Any = registered()
         ridge = kinds["RidgeRanker"](measure, alpha=RIDGE_ALPHAS, intercept="global", refit="train", **alike)
         named = {"ridge": ridge, "ranksvm": kinds["RankSVM"](measure, **alike)}
-        loss = self._smoothed()
-        sigmas = None if self.sigmas is None else as_grid(self.sigmas, ())
         factor, _ = scale_factors(queries, self.scale)
         descent = self._descent("cg", 1e-6) | {"bounds": bounds}
         return AnnealingTrials(
             given=given,
             alphas=alphas,
-            begin=Beginnings(named=named, loss=loss, sigmas=sigmas, bounds=bounds, n_jobs=self.n_jobs),
+            named=named,
+            loss=self._smoothed(),
+            sigmas=None if self.sigmas is None else as_grid(self.sigmas, ()),
             measure=measure,
             weighed_by=self._weighed_by(),
             factor=factor,
@@ -504,7 +502,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         return {"alpha": None if math.isnan(self.alpha_) else self.alpha_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.start_ = store.array("start", np.float64, (self.n_features_in_,))
         self.alpha_ = math.nan if facts["alpha"] is None else float(facts["alpha"])
         names = (*COLUMNS, BOUND) if self.stop == "bound" else COLUMNS
