@@ -138,6 +138,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         factor, _ = scale_factors(queries, self.scale)
         levels = self._levels(queries, factor)
         parts = parts_of(queries, self.folds, self.random_state) if validation is None and len(levels) > 1 else []
+        solves = len(set(levels)) * len(parts) + 1 if parts else len(set(levels))
         judged = np.full(len(levels), np.nan)
         attempts: list[Attempt] = []
 
@@ -149,7 +150,7 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
 
         with (
             self._keep_on_interrupt(keep, finished=lambda: any(attempt.rounds for attempt in attempts)),
-            self._progress("fitting", self._solves(levels, parts)) as bar,
+            self._progress("fitting", solves) as bar,
         ):
             if parts:
                 judged = mean_of_known([self._judge_part(part, queries, levels, factor, bar) for part in parts])
@@ -249,10 +250,6 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         """The position of the best level; of equals, or without any judgment, the one closest to w0."""
         worth = dict(zip(levels, np.where(np.isnan(judged), -np.inf, judged), strict=True))
         return list(levels).index(max(self._easiest_first(levels), key=lambda level: worth[level]))
-
-    @staticmethod
-    def _solves(levels: Sequence[float], parts: Sequence[Any]) -> int:
-        return len(set(levels)) * len(parts) + 1 if parts else len(set(levels))
 
     def _prior(self, train: QuerySource, validation: QuerySource | None, factor: Vector) -> Vector:
         """w0 in the units of the scaled features."""

@@ -22,7 +22,7 @@ from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import normalize_weight
-from rankwise.solvers.batch.working_sets import OrderForm, WorkingSets
+from rankwise.solvers.batch.working_sets import WorkingSets
 
 Map = Literal["pairs", "relevant"]
 
@@ -89,10 +89,6 @@ class ListOrders:
     def by_class(self) -> bool:
         """Whether orders are compared by the pairs of a relevant and another document alone."""
         return self.map == "relevant"
-
-    def working_sets(self, largest: bool, form: OrderForm = "hinge") -> WorkingSets:
-        """Empty working sets; ``largest`` and ``form`` are those of :class:`WorkingSets`."""
-        return WorkingSets(self.weight, self.queries.n_features, largest, form)
 
     def extend(self, sets: WorkingSets, scores: Vector) -> tuple[int, int]:
         """Add the worst perfect and the best imperfect order of every query to the sets.

@@ -204,7 +204,8 @@ class PermuRank(SelectionParameters, LinearRanker):
     def _run(self, run: "PermutationRun", orders: ListOrders, held: Queries | None, bar: progress) -> "PermutationRun":
         """Append rounds to ``run`` until no set changes, or until there are enough."""
         queries = orders.queries
-        sets, w = orders.working_sets(self.hinge == "max", self.form), np.zeros(queries.n_features)
+        w = np.zeros(queries.n_features)
+        sets = WorkingSets(orders.weight, len(w), self.hinge == "max", self.form)
         # scores of 0 give the sets their first orders
         orders.extend(sets, np.zeros(queries.n_documents))
         while len(run.rounds) < self.rounds and not run.converged:

@@ -498,7 +498,7 @@ def as_starts(given: Any) -> list[Any]:
 
 def refuse_zero_start(w: Vector, queries: QuerySource) -> None:
     """Raise an error for a start of 0 everywhere, if there is something to learn."""
-    if not w.any() and something_to_learn(queries):
+    if not w.any() and any(queries.map(EachChunk(_varies))):
         raise RankwiseError("the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there")
 
 
@@ -516,12 +516,8 @@ def as_bounds(sign: Mapping[Any, int] | None, queries: QuerySource) -> Bounds | 
     return bounds
 
 
-def something_to_learn(queries: QuerySource) -> bool:
-    """Whether both labels and features vary within some query."""
-    return any(queries.map(EachChunk(_varies)))
-
-
 def _varies(queries: Queries) -> bool:
+    """Whether both labels and features vary within some query."""
     labels = queries.labels()
     for number in queries.counted.tolist():
         rows = queries.rows_of(number)
