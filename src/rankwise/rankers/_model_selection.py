@@ -36,7 +36,7 @@ _NO_SCORES, _NO_ROWS = np.empty(0), np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class ValuesJob(Job):
-    """Measures of linear candidates on every query of a chunk, or on some of them, ties averaged.
+    """Measures of linear candidates on some queries of a chunk, ties averaged.
 
     The result has the shape candidates x measures x queries; it is NaN where a measure is 0/0.
 
@@ -44,12 +44,12 @@ class ValuesJob(Job):
     ----------
     measures : tuple of Measure
         The measures.
-    taken : ndarray of bool, shape (n_queries,), or None
-        Which queries; None for all.
+    taken : ndarray of bool, shape (n_queries,)
+        Which queries.
     """
 
     measures: tuple[Measure, ...]
-    taken: Mask | None = None
+    taken: Mask
 
     def prepare(self, queries: Queries, offset: int) -> "dict[int, PreparedValues]":
         return {}
@@ -57,9 +57,7 @@ class ValuesJob(Job):
     def run(self, chunk: Chunk, prepared: "dict[int, PreparedValues]", weights: Matrix) -> Any:
         queries = chunk.queries
         if chunk.first not in prepared:
-            taken = np.arange(chunk.first, chunk.last)
-            if self.taken is not None:
-                taken = chunk.first + np.flatnonzero(self.taken[chunk.numbers])
+            taken = chunk.first + np.flatnonzero(self.taken[chunk.numbers])
             prepared[chunk.first] = PreparedValues.of(queries, taken, self.measures)
         rows, lists, measures = prepared[chunk.first]
         scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, chunk.n_jobs)
@@ -212,16 +210,12 @@ class Pool:
         weight = np.concatenate([queries.query_weight for queries in self.sets])
         return np.flatnonzero(weight).astype(np.int64)
 
-    def by_set(self, part: Numbers) -> list[tuple[QuerySource, Numbers]]:
-        """Each set with its own numbers of the queries of a part, in increasing order."""
+    def by_set(self, part: Numbers) -> list[Numbers]:
+        """The numbers of the queries of a part in each of the sets, in increasing order."""
         ends = np.cumsum([len(queries) for queries in self.sets])
         found = np.split(np.sort(part), np.searchsorted(np.sort(part), ends[:-1]))
         firsts = [0, *ends[:-1].tolist()]
-        return [(queries, own - first) for queries, own, first in zip(self.sets, found, firsts, strict=True)]
-
-    def by_sets(self, parts: Sequence[Numbers]) -> list[list[Numbers]]:
-        """For every part the numbers of its queries in each of the sets."""
-        return [[own for _, own in self.by_set(part)] for part in parts]
+        return [own - first for own, first in zip(found, firsts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -242,9 +236,15 @@ class Trial:
     pool: Pool
     held: Numbers
 
-    def prepared(self, measures: Sequence[Measure]) -> "HeldOut":
-        """The queries that judge, prepared for these measures."""
-        return HeldOut.of(self.pool, self.held, measures)
+    def prepare(self, measures: Sequence[Measure]) -> "HeldOut":
+        """Prepare these measures on the queries that judge."""
+        sets, weight = [], []
+        for queries, numbers in zip(self.pool.sets, self.pool.by_set(self.held), strict=True):
+            taken = np.zeros(len(queries), bool)
+            taken[numbers] = True
+            sets.append((queries, queries.work(ValuesJob(tuple(measures), taken))))
+            weight.append(queries.query_weight[numbers])
+        return HeldOut(sets, np.concatenate(weight))
 
 
 @dataclass(frozen=True)
@@ -327,17 +327,6 @@ class HeldOut:
 
     _sets: list[tuple[QuerySource, Any]]
     weight: Vector
-
-    @classmethod
-    def of(cls, pool: Pool, part: Numbers, measures: Sequence[Measure]) -> "HeldOut":
-        """Prepare these measures on the queries of a part."""
-        sets, weight = [], []
-        for queries, numbers in pool.by_set(part):
-            taken = np.zeros(len(queries), bool)
-            taken[numbers] = True
-            sets.append((queries, queries.work(ValuesJob(tuple(measures), taken))))
-            weight.append(queries.query_weight[numbers])
-        return cls(sets, np.concatenate(weight))
 
     def values(self, weights: Matrix, n_jobs: int | None) -> Matrix:
         """The measures of linear candidates on every query, ties averaged.

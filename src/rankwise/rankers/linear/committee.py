@@ -83,7 +83,7 @@ class CommitteeProblems:
     def of(cls, selection: PooledSelection, scale: Scale, n_jobs: int | None) -> Self:
         """The problems of all parts, from one pass over X for each balance."""
         sets = selection.pool.sets
-        numbers = selection.pool.by_sets(selection.parts)
+        numbers = [selection.pool.by_set(part) for part in selection.parts]
         plain, balance = (1.0, 1.0), balance_of(sets)
 
         def problems(balance: tuple[float, float]) -> list[Problem]:
@@ -111,7 +111,7 @@ class CommitteeProblems:
         values: list[list[Matrix]] = [[] for _ in MEMBERS]
         weights = []
         for trial in self.selection.trials:
-            held, solved = trial.prepared(measures), self.solved(trial.without)
+            held, solved = trial.prepare(measures), self.solved(trial.without)
             weights.append(held.weight)
             for own, (balance, target) in zip(values, MEMBERS, strict=True):
                 problem = solved[balance]

@@ -172,7 +172,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         factor, shift = scale_factors(pool.sets[0], self.scale) if self.intercept == "global" else (None, None)
         target = gains_of if self.target == "gains" else Queries.labels
         terms = RegressionTerms(target, balance, shift, factor)
-        problems = problems_of_parts(pool.sets, terms, pool.by_sets(selection.parts), self.n_jobs)
+        problems = problems_of_parts(pool.sets, terms, [pool.by_set(part) for part in selection.parts], self.n_jobs)
         if self.intercept == "global":  # scale_factors has scaled them
             return problems, np.ones(pool.sets[0].n_features)
         return problems, (within_query_scale if self.scale == "auto" else no_scale)(joined(problems))
@@ -195,7 +195,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         values, weights = [], []
         for trial in selection.trials:
             learned = joined(problems, trial.without).ridge(scale)
-            held = trial.prepared([self._measure()])
+            held = trial.prepare([self._measure()])
             values.append(held.values(learned.weights(self._alphas(learned, grid)), self.n_jobs))
             weights.append(held.weight)
         return mean_over_held_out(values, weights)

@@ -10,7 +10,7 @@ largest mean gain over the start on queries that were held out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -169,6 +169,11 @@ class Choice:
     errors: Vector
 
     @classmethod
+    def unknown(cls, alphas: int) -> "Choice":
+        """What is known of so many penalties without a trial: NaN."""
+        return cls(*(np.full(alphas + extra, np.nan) for extra in (1, 0, 0)))
+
+    @classmethod
     def of(cls, values: Matrix, weight: Vector) -> "Choice":
         """From the values of the start and of every penalty on every query."""
         means = np.array([weighted_mean(one, weight) for one in values])
@@ -177,7 +182,7 @@ class Choice:
         gains = (values[1:, counted] - values[0, counted]) @ share
         count = int(counted.sum())
         if count < 2:
-            return cls(means, np.full(len(gains), np.nan), np.full(len(gains), np.nan))
+            return replace(cls.unknown(len(gains)), means=means)
         spread = ((values[1:, counted] - values[0, counted] - gains[:, None]) * share) ** 2
         return cls(means, gains, np.sqrt(spread.sum(axis=1) * count / (count - 1)))
 
@@ -278,14 +283,14 @@ class Refiner:
         """Start and penalties on the queries that were held out; trials share the threads."""
         trials = self.problems.selection.trials
         if not trials:
-            return Choice(*(np.full(len(self.alphas) + extra, np.nan) for extra in (1, 0, 0)))
+            return Choice.unknown(len(self.alphas))
         self._ridge_alphas  # noqa: B018  # chosen once, before the threads need it
         inside = 1 if len(trials) > 1 else self.n_jobs
 
         def values(number: int) -> tuple[Matrix, Vector]:
             trial = trials[number]
             path = self.path_without(trial.without, self.alphas, inside)
-            held = trial.prepared([self.measure])
+            held = trial.prepare([self.measure])
             candidates = np.array([self.start_without(trial.without), *(one.coef for one in path)])
             return held.values(candidates, inside)[:, 0], held.weight
 
@@ -298,7 +303,7 @@ def lists_of(
     loss: SmoothedMeasure, measure: Measure | None, pool: Pool, without: Numbers | None = None
 ) -> tuple[list[LossOverLists], float]:
     """The smoothed measure over the queries of a pool, without some of them, and the sum of their weights."""
-    left_out = [None] * len(pool.sets) if without is None else [own for _, own in pool.by_set(without)]
+    left_out = [None] * len(pool.sets) if without is None else pool.by_set(without)
     lists, total = [], 0.0
     for queries, numbers in zip(pool.sets, left_out, strict=True):
         given = list_weights(measure, queries)

@@ -318,7 +318,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 bound=self._stage_bound(selection.pool.sets, len(sigmas)),
             )
             start = refiner.start_without(None)
-            nothing = Choice(*(np.full(len(alphas) + extra, np.nan) for extra in (1, 0, 0)))
+            nothing = Choice.unknown(len(alphas))
 
             with self._keep_on_interrupt(lambda: self._hold(start, None, refiner, nothing)):
                 refined, choice = None, nothing
@@ -368,7 +368,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         everything = Trial(None, refiner.problems.selection.pool, refiner.problems.selection.pool.counted)
         train, none = np.empty(0), np.full(len(stages), np.nan)
         if stages:
-            queries = everything.prepared([measure])
+            queries = everything.prepare([measure])
             values = queries.values(np.array([stage.w for stage in stages]), self.n_jobs)
             train = mean_over_held_out([values], [queries.weight])
         bounds = refined.bounds if refined is not None else np.empty(0) if self.stop == "bound" else None
