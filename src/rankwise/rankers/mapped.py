@@ -154,7 +154,7 @@ class MappedRanker(Ranker):
             ranker.set_params(n_jobs=self.n_jobs)
         if validation is not None and not ranker.takes_validation:
             raise DataError(f"{ranker.name} does no model selection: omit the validation set")
-        self.map_ = RowMap.fitted(self.transformer, queries)
+        self.map_ = RowMap.fit(self.transformer, queries)
         held = None if validation is None else self.mapped(validation)
         self.ranker_ = ranker.fit(self.mapped(queries), validation=held)
 
@@ -267,7 +267,7 @@ class RowMap:
 
     @classmethod
     @one_blas_thread()
-    def fitted(cls, transformer: Any, queries: Queries) -> Self:
+    def fit(cls, transformer: Any, queries: Queries) -> Self:
         """Fit a clone of a transformer on the documents of queries, in the order of the queries.
 
         Parameters

@@ -98,20 +98,20 @@ class CommitteeProblems:
         """The problem with plain documents, without a part."""
         return joined(self.problems[False], without)
 
-    def solved(self, without: int | None = None) -> dict[bool, Solved]:
+    def solve(self, without: int | None = None) -> dict[bool, Solved]:
         """The factorized problems of both balances, without a part."""
         found = {False: self.plain(without).ridge(self.scale)}
         same = self.problems[True] is self.problems[False]
         found[True] = found[False] if same else joined(self.problems[True], without).ridge(self.scale)
         return found
 
-    def judged(self, grid: Sequence[float]) -> Matrix:
+    def judge(self, grid: Sequence[float]) -> Matrix:
         """For every member and every relative alpha the mean of the measures on queries that were held out."""
         measures: list[Measure] = [parse(one) for one in SELECTED_BY]
         values: list[list[Matrix]] = [[] for _ in MEMBERS]
         weights = []
         for trial in self.selection.trials:
-            held, solved = trial.prepare(measures), self.solved(trial.without)
+            held, solved = trial.prepare(measures), self.solve(trial.without)
             weights.append(held.weight)
             for own, (balance, target) in zip(values, MEMBERS, strict=True):
                 problem = solved[balance]
@@ -134,7 +134,7 @@ class CommitteeProblems:
         ndarray, shape (n_members, n_features)
             Rows of 0 where scores do not vary.
         """
-        solved, plain = self.solved(without), self.plain(without)
+        solved, plain = self.solve(without), self.plain(without)
         found = []
         for alpha, (balance, target) in zip(alphas, MEMBERS, strict=True):
             coef = solved[balance].weights([solved[balance].unit * alpha], target)[0]
@@ -147,7 +147,7 @@ def choose_alphas(problems: CommitteeProblems, grid: Sequence[float]) -> tuple[t
     """The best relative alpha of every member, and what each was judged by."""
     judged = np.full((len(MEMBERS), len(grid)), np.nan)
     if len(grid) > 1 and problems.selection.trials:
-        judged = problems.judged(grid)
+        judged = problems.judge(grid)
     return tuple(grid[best_alpha(grid, one)] for one in judged), judged
 
 

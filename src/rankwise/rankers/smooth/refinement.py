@@ -279,7 +279,7 @@ class Refiner:
         most, counted = np.sum([largest_gain(self.measure, one) for one in lists], axis=0)
         return np.array([(most - stage.loss * total) / counted if counted else np.nan for stage in stages])
 
-    def judged(self) -> Choice:
+    def judge(self) -> Choice:
         """Start and penalties on the queries that were held out; trials share the threads."""
         trials = self.problems.selection.trials
         if not trials:

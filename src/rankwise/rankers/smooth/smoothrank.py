@@ -323,7 +323,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
             with self._keep_on_interrupt(lambda: self._hold(start, None, refiner, nothing)):
                 refined, choice = None, nothing
                 if start.any():
-                    choice = refiner.judged()
+                    choice = refiner.judge()
                     best = max(alphas) if choice.best is None else alphas[choice.best]
                     stronger = sorted({one for one in alphas if one >= best}, reverse=True)
                     refined = refiner.path_without(None, stronger, self.n_jobs)[-1]
