@@ -40,16 +40,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.dot_products import dot
 from rankwise._kernels.machine.jit import INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
 from rankwise._kernels.parallel import announce_kernels, one_blas_thread
-from rankwise._parameters import (
-    Check,
-    Jobs,
-    check_parameters,
-    describe,
-)
+from rankwise._parameters import Check, Jobs, check_parameters, describe
+from rankwise._progress import progress
 from rankwise._registry import discover
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -63,7 +60,7 @@ from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._inputs import rank_by_scores, rank_parts, score_queries
-from rankwise.rankers._record import FitRecord, begin_record, recorded_passes
+from rankwise.rankers._record import FitRecord, begin_record, record_passes
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
@@ -119,12 +116,14 @@ class CommonParameters:
         """The parameters in a file, as they are called today; rankers mend those that they no longer take."""
         return found
 
+    def _progress(self, what: str, total: float) -> progress:
+        """A progress bar, which is shown with ``verbose``."""
+        return progress(what, total, enabled=None if self.verbose else False)
+
     def _wrong(self, name: str, expected: str) -> RankwiseError:
         """The error about a parameter that does not fit the others."""
         return RankwiseError(describe(getattr(self, name), name, type(self).__name__, expected))
 
-
-Vector = NDArray[np.float64]
 
 # Whether a fit runs in this thread: rankers fitted inside another ranker do not warn.
 _IN_FIT = ContextVar("in_fit", default=False)
@@ -287,7 +286,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             if outermost and self.learns:
                 inputs.warn_if_all_orders_are_alike(self.name, train)
                 inputs.warn_of_document_order(self, train)
-            with nullcontext() if checkpoint is None else recorded_passes(self, checkpoint, train, held):
+            with nullcontext() if checkpoint is None else record_passes(self, checkpoint, train, held):
                 self._fit(train, held)
             self.record_ = self.record_.with_result(self)
         return self
@@ -328,7 +327,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """The ranker that computes the scores: another one for rankers that consist of others and may collapse."""
         return self
 
-    def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: Floats) -> tuple[Matrix, float] | None:
         """(what each feature adds to the score of each row, constant), or None if the score is no sum over features."""
         return None
 
@@ -451,7 +450,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         with one_blas_thread():
             return certify_ranker(self, train, holdout, delta, declared, unverified)
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(facts, arrays) that the digest of a fit is computed from."""
         return self._state()
 
@@ -491,7 +490,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         save_ranker(self, path)
 
     @abstractmethod
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(facts, arrays): what was learned, as JSON values and arrays."""
 
     @abstractmethod
@@ -523,12 +522,15 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         return None if names is None else tuple(names)
 
     @contextmanager
-    def _keep_on_interrupt(self, keep: Callable[[], bool]) -> Iterator[None]:
-        """On Ctrl-C call ``keep()``, which sets the state of the last finished round, or returns False without one."""
+    def _keep_on_interrupt(self, keep: Callable[[], Any], finished: Callable[[], Any] = lambda: True) -> Iterator[None]:
+        """On Ctrl-C call ``keep()``, which sets the state of the last finished round, unless none is ``finished()``.
+
+        ``keep`` may also return False if it has set nothing.
+        """
         try:
             yield
         except KeyboardInterrupt as stop:
-            if not keep():
+            if not finished() or keep() is False:
                 raise
             self.record_ = self.record_.with_result(self)
             raise Interrupted(f"{self.name} was stopped, and holds what it had learned by then", self) from stop
@@ -550,8 +552,15 @@ class LinearRanker(Ranker):
         model = self._scoring_model()
         return linear_scores(X, self.coef_, self.n_jobs) if model is self else model._scores(X)
 
-    def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: Floats) -> tuple[Matrix, float] | None:
         return X.astype(np.float64) * self.coef_, float(getattr(self, "intercept_", 0.0))
+
+    def _read_coef(self, store: Store) -> Vector:
+        """The weights in a file, one finite number per feature."""
+        coef: Vector = store.array("coef", np.float64, (self.n_features_in_,))
+        if not np.isfinite(coef).all():
+            raise RankwiseError("its weights are not finite")
+        return coef
 
 
 def _score_rows_by(first: int, last: int, rows: Any, X: Any, weights: Any, out: Any) -> None:
@@ -568,9 +577,7 @@ def _score_rows_by_on(dtype: np.dtype[Any]) -> Any:
     return compiled(kernel(_score_rows_by), types.void(*given))
 
 
-def scores_by_weights(
-    X: Any, rows: NDArray[np.int64], count: int, weights: NDArray[np.float64], n_jobs: int | None
-) -> NDArray[np.float64]:
+def scores_by_weights(X: Any, rows: Numbers, count: int, weights: Matrix, n_jobs: int | None) -> Matrix:
     """The scores of ``count`` rows by several linear models, which read every row once.
 
     Parameters
@@ -599,7 +606,7 @@ def scores_by_weights(
     return scores
 
 
-def linear_scores(X: Any, coef: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+def linear_scores(X: Any, coef: Vector, n_jobs: int | None) -> Vector:
     """X coef, row by row. All linear predictions come from here, so candidates are judged by the final bits."""
     scores: Vector = scores_by_weights(X, _NO_ROWS, len(X), coef[None], n_jobs)[0]
     return scores

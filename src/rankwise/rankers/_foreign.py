@@ -8,12 +8,10 @@ from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Vector
 from rankwise.errors import DataError
 from rankwise.queries.queries import Queries
-
-Vector = NDArray[np.float64]
 
 
 def fit_foreign(model: Any, queries: Queries) -> Any:

@@ -1,11 +1,11 @@
 """The rounds of a fit as a table that draws itself, and how the table goes into the file of a ranker."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array
 from rankwise._figures import COLORS, PlottedTable
 from rankwise._store import Store
 from rankwise._tables import Table
@@ -40,12 +40,18 @@ class History(PlottedTable):
         axes.legend()
 
 
-def history_arrays(history: Table) -> dict[str, NDArray[Any]]:
+def typed_columns(rows: Iterable[Sequence[Any]], kinds: Mapping[str, type[np.generic]]) -> dict[str, Array]:
+    """The columns of these rounds, by name and type."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+
+
+def history_arrays(history: Table) -> dict[str, Array]:
     """The columns, which are numeric, as arrays for the file of a ranker."""
     return {f"history.{name}": history[name] for name in history.columns}
 
 
-def read_history(store: Store, columns: Mapping[str, type[np.generic]]) -> dict[str, NDArray[Any]]:
+def read_history(store: Store, columns: Mapping[str, type[np.generic]]) -> dict[str, Array]:
     """The columns that :func:`history_arrays` wrote, by name and type, all of one length."""
     found = {name: store.array(f"history.{name}", kind, (None,)) for name, kind in columns.items()}
     if len({len(column) for column in found.values()}) > 1:

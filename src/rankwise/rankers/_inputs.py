@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Vector
 from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS, feature_order
 from rankwise._tables import Table
 from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError, warn
@@ -157,7 +157,7 @@ def align(ranker: "Ranker", queries: Any, scaled: bool = True) -> Queries:
     return cast(Queries, queries)
 
 
-def score_queries(queries: Queries, ranker: "Ranker") -> NDArray[np.float64]:
+def score_queries(queries: Queries, ranker: "Ranker") -> Vector:
     """The scores of the documents."""
     return ranker._scores(align(ranker, queries).X)
 
@@ -430,7 +430,7 @@ def warn_of_uneven_features(ranker: str, queries: Queries, instead: str) -> None
         )
 
 
-def rank_by_scores(queries: Queries, scores: NDArray[np.float64]) -> Table:
+def rank_by_scores(queries: Queries, scores: Vector) -> Table:
     """The documents of every query by falling scores, ties in input order."""
     owner = queries.query_of_row
     order = np.lexsort((np.arange(len(scores)), -scores, owner))

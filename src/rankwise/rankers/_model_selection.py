@@ -10,15 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from rankwise._parameters import (
-    NonNegativeFloat,
-    NumberRange,
-    PositiveFloat,
-    Seed,
-    as_random,
-)
+from rankwise._arrays import Array, Mask, Matrix, Numbers, Vector
+from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, Seed, as_random
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.measures._base import Measure, Ties
@@ -31,7 +26,6 @@ from rankwise.rankers._base import scores_by_weights
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
-Vector = NDArray[np.float64]
 
 # Candidates that one pass judges: 128 bytes per query.
 _TOGETHER = 16
@@ -42,7 +36,7 @@ _NO_SCORES, _NO_ROWS = np.empty(0), np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class ValuesJob(Job):
-    """Measures of linear candidates on every query of a chunk, or on some of them, ties averaged.
+    """Measures of linear candidates on some queries of a chunk, ties averaged.
 
     The result has the shape candidates x measures x queries; it is NaN where a measure is 0/0.
 
@@ -50,22 +44,20 @@ class ValuesJob(Job):
     ----------
     measures : tuple of Measure
         The measures.
-    taken : ndarray of bool, shape (n_queries,), or None
-        Which queries; None for all.
+    taken : ndarray of bool, shape (n_queries,)
+        Which queries.
     """
 
     measures: tuple[Measure, ...]
-    taken: NDArray[np.bool_] | None = None
+    taken: Mask
 
     def prepare(self, queries: Queries, offset: int) -> "dict[int, PreparedValues]":
         return {}
 
-    def run(self, chunk: Chunk, prepared: "dict[int, PreparedValues]", weights: NDArray[np.float64]) -> Any:
+    def run(self, chunk: Chunk, prepared: "dict[int, PreparedValues]", weights: Matrix) -> Any:
         queries = chunk.queries
         if chunk.first not in prepared:
-            taken = np.arange(chunk.first, chunk.last)
-            if self.taken is not None:
-                taken = chunk.first + np.flatnonzero(self.taken[chunk.numbers])
+            taken = chunk.first + np.flatnonzero(self.taken[chunk.numbers])
             prepared[chunk.first] = PreparedValues.of(queries, taken, self.measures)
         rows, lists, measures = prepared[chunk.first]
         scores = scores_by_weights(queries.X, rows, len(lists.labels), weights, chunk.n_jobs)
@@ -75,12 +67,12 @@ class ValuesJob(Job):
 class PreparedValues(NamedTuple):
     """Rows, labels and measures of some queries, for many candidates."""
 
-    rows: NDArray[np.int64]
+    rows: Numbers
     lists: ScoredLists
     measures: list[PreparedMeasure]
 
     @classmethod
-    def of(cls, queries: Queries, numbers: NDArray[np.int64], measures: Sequence[Measure]) -> "PreparedValues":
+    def of(cls, queries: Queries, numbers: Numbers, measures: Sequence[Measure]) -> "PreparedValues":
         """Prepare these queries."""
         rows, _ = rows_in_order(queries, numbers)
         labels = np.ascontiguousarray(queries.labels()[rows] if len(rows) else queries.labels())
@@ -105,7 +97,7 @@ def weighted_mean(values: Vector, weight: Vector) -> float:
     return math.fsum(weight[counts] * values[counts]) / total if total else math.nan
 
 
-def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Generator) -> list[NDArray[np.int64]]:
+def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Generator) -> list[Numbers]:
     """Random parts of the queries of non-zero weight, at most one per query; none for a single query."""
     counting = as_random(random_state).permutation(queries.counted)
     if len(counting) < 2:
@@ -113,7 +105,7 @@ def parts_of(queries: QuerySource, folds: int, random_state: int | np.random.Gen
     return [np.sort(part) for part in np.array_split(counting, min(folds, len(counting)))]
 
 
-def held_out(queries: QuerySource, part: NDArray[np.int64]) -> tuple[QuerySource, QuerySource]:
+def hold_out(queries: QuerySource, part: Numbers) -> tuple[QuerySource, QuerySource]:
     """(all but these queries, these queries): the same X, with weights of 0 for what is left out."""
     own = queries.query_weight
     inside = np.zeros(len(queries))
@@ -121,7 +113,7 @@ def held_out(queries: QuerySource, part: NDArray[np.int64]) -> tuple[QuerySource
     return queries.with_weight(own - inside), queries.with_weight(inside)
 
 
-def mean_over_parts(values: ArrayLike) -> Vector:
+def mean_of_known(values: ArrayLike) -> Vector:
     """The mean along the first axis of the values that are not NaN; NaN if there is none."""
     found = np.asarray(values, dtype=np.float64)
     known = ~np.isnan(found)
@@ -163,11 +155,9 @@ def _measure_weights(queries: Queries, coefs: Vector, measure: Measure, n_jobs: 
     return np.concatenate(values)
 
 
-def mean_over_folds(
-    queries: QuerySource, parts: Sequence[NDArray[np.int64]], judge: Callable[[Any, Any], ArrayLike]
-) -> Vector:
+def mean_over_folds(queries: QuerySource, parts: Sequence[Numbers], judge: Callable[[Any, Any], ArrayLike]) -> Vector:
     """The mean over the parts of ``judge(other queries, queries of the part)``, one value per candidate."""
-    return mean_over_parts([np.asarray(judge(*held_out(queries, part))) for part in parts])
+    return mean_of_known([np.asarray(judge(*hold_out(queries, part))) for part in parts])
 
 
 def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
@@ -175,19 +165,19 @@ def best_alpha(alphas: Sequence[float], judged: Vector) -> int:
     return int(np.argmax(alphas) if np.isnan(judged).all() else np.nanargmax(judged))
 
 
-def normalized_weight(queries: QuerySource, counts: NDArray[np.bool_]) -> Vector:
+def normalize_weight(queries: QuerySource, counts: Mask) -> Vector:
     """The weights of the queries that count, divided by their sum, and 0 for the others."""
     weight = np.where(counts, queries.query_weight, 0.0)
     total = math.fsum(weight)
     return weight / total if total else weight
 
 
-def path_arrays(path: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def path_arrays(path: Mapping[str, Array]) -> dict[str, Array]:
     """The columns of ``path_``, which are numbers, for a model's file."""
     return {f"path.{number}": column for number, column in enumerate(path.values())}
 
 
-def read_path(store: Store, columns: Sequence[str]) -> dict[str, NDArray[Any]]:
+def read_path(store: Store, columns: Sequence[str]) -> dict[str, Array]:
     """The columns that :func:`path_arrays` wrote, under these names."""
     arrays = (store.array(f"path.{number}", np.float64, (None,)) for number in range(len(columns)))
     return dict(zip(columns, arrays, strict=True))
@@ -196,7 +186,6 @@ def read_path(store: Store, columns: Sequence[str]) -> dict[str, NDArray[Any]]:
 # -------------------------------------------------------------------------------- cross-validation over pooled queries
 
 
-Numbers = NDArray[np.int64]
 Refit = Literal["all", "train"]
 
 # Above this number of queries one part is held out instead of every part in turn, and it has at most so many.
@@ -216,25 +205,17 @@ class Pool:
     sets: tuple[QuerySource, ...]
 
     @property
-    def weight(self) -> Vector:
-        """The weight of every query."""
-        return np.concatenate([queries.query_weight for queries in self.sets])
-
-    @property
     def counted(self) -> Numbers:
         """The numbers of the queries of non-zero weight."""
-        return np.flatnonzero(self.weight).astype(np.int64)
+        weight = np.concatenate([queries.query_weight for queries in self.sets])
+        return np.flatnonzero(weight).astype(np.int64)
 
-    def by_set(self, part: Numbers) -> list[tuple[QuerySource, Numbers]]:
-        """Each set with its own numbers of the queries of a part, in increasing order."""
+    def by_set(self, part: Numbers) -> list[Numbers]:
+        """The numbers of the queries of a part in each of the sets, in increasing order."""
         ends = np.cumsum([len(queries) for queries in self.sets])
         found = np.split(np.sort(part), np.searchsorted(np.sort(part), ends[:-1]))
         firsts = [0, *ends[:-1].tolist()]
-        return [(queries, own - first) for queries, own, first in zip(self.sets, found, firsts, strict=True)]
-
-    def by_sets(self, parts: Sequence[Numbers]) -> list[list[Numbers]]:
-        """For every part the numbers of its queries in each of the sets."""
-        return [[own for _, own in self.by_set(part)] for part in parts]
+        return [own - first for own, first in zip(found, firsts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -255,9 +236,15 @@ class Trial:
     pool: Pool
     held: Numbers
 
-    def prepared(self, measures: Sequence[Measure]) -> "HeldOut":
-        """The queries that judge, prepared for these measures."""
-        return HeldOut.of(self.pool, self.held, measures)
+    def prepare(self, measures: Sequence[Measure]) -> "HeldOut":
+        """Prepare these measures on the queries that judge."""
+        sets, weight = [], []
+        for queries, numbers in zip(self.pool.sets, self.pool.by_set(self.held), strict=True):
+            taken = np.zeros(len(queries), bool)
+            taken[numbers] = True
+            sets.append((queries, queries.work(ValuesJob(tuple(measures), taken))))
+            weight.append(queries.query_weight[numbers])
+        return HeldOut(sets, np.concatenate(weight))
 
 
 @dataclass(frozen=True)
@@ -306,7 +293,7 @@ class PooledSelection:
         random_state : int or numpy.random.Generator
             Seed of the division.
         by_folds : bool, default=True
-            Whether there is something to select, so that parts are needed.
+            Whether there is something to select, so parts are needed.
 
         Returns
         -------
@@ -341,18 +328,7 @@ class HeldOut:
     _sets: list[tuple[QuerySource, Any]]
     weight: Vector
 
-    @classmethod
-    def of(cls, pool: Pool, part: Numbers, measures: Sequence[Measure]) -> "HeldOut":
-        """Prepare these measures on the queries of a part."""
-        sets, weight = [], []
-        for queries, numbers in pool.by_set(part):
-            taken = np.zeros(len(queries), bool)
-            taken[numbers] = True
-            sets.append((queries, queries.work(ValuesJob(tuple(measures), taken))))
-            weight.append(queries.query_weight[numbers])
-        return cls(sets, np.concatenate(weight))
-
-    def values(self, weights: NDArray[np.float64], n_jobs: int | None) -> NDArray[np.float64]:
+    def values(self, weights: Matrix, n_jobs: int | None) -> Matrix:
         """The measures of linear candidates on every query, ties averaged.
 
         Parameters
@@ -371,7 +347,7 @@ class HeldOut:
         return np.concatenate(chunks, axis=2)
 
 
-def mean_over_held_out(values: Sequence[NDArray[np.float64]], weights: Sequence[Vector]) -> Vector:
+def mean_over_held_out(values: Sequence[Matrix], weights: Sequence[Vector]) -> Vector:
     """The mean of every candidate over the queries of all parts, and over measures if there are several.
 
     Parameters
@@ -388,9 +364,7 @@ def mean_over_held_out(values: Sequence[NDArray[np.float64]], weights: Sequence[
     """
     joined, weight = np.concatenate(values, axis=2), np.concatenate(weights)
     means = np.array([[weighted_mean(one, weight) for one in candidate] for candidate in joined])
-    known = ~np.isnan(means)
-    count = known.sum(axis=1)
-    return np.asarray(np.where(count > 0, np.where(known, means, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan))
+    return mean_of_known(means.T)
 
 
 def measure_ranker(queries: QuerySource, ranker: "Ranker", measure: Measure, ties: Sequence[Ties]) -> Vector:

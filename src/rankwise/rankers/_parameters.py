@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwise._parameters import (
-    Check,
-)
+from rankwise._arrays import Vector
+from rankwise._parameters import Check
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
 
@@ -28,7 +26,7 @@ def is_vector(value: Any) -> bool:
     return array.ndim == 1 and array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
 
 
-def raw_weights(given: Any, features: int, name: str) -> NDArray[np.float64]:
+def raw_weights(given: Any, features: int, name: str) -> Vector:
     """Weights on raw features from a fitted linear ranker or a vector."""
     if not is_vector(given):
         raise RankwiseError(f"{name} must be a fitted linear ranker or a vector of finite weights, got {given!r:.60}")

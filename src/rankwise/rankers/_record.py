@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._arrays import Array
 from rankwise._store import Store, StoreWriter, canonical_json, digest_state
 from rankwise._version import __version__
 from rankwise.errors import FileFormatError, RankwiseError
@@ -223,7 +224,7 @@ def _warm_start_sources(ranker: "Ranker") -> "list[Ranker]":
 
 
 @contextmanager
-def recorded_passes(
+def record_passes(
     ranker: "Ranker", checkpoint: "str | os.PathLike[str]", train: QuerySource, held: QuerySource | None
 ) -> Iterator[None]:
     """Record the passes of a fit, and take those that an earlier run recorded.
@@ -447,7 +448,7 @@ def save_ranker(ranker: "Ranker", path: str | os.PathLike[str] | BytesIO) -> Non
         ranker.record_.append_to(file)
 
 
-def state_of(ranker: "Ranker") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def state_of(ranker: "Ranker") -> tuple[dict[str, Any], dict[str, Array]]:
     """(facts, arrays) of a fitted ranker: its class, its parameters and what it learned.
 
     :func:`read_ranker` makes the ranker again. A ranker that consists of others keeps theirs among its own
@@ -470,7 +471,7 @@ def state_of(ranker: "Ranker") -> tuple[dict[str, Any], dict[str, NDArray[Any]]]
     return metadata, arrays
 
 
-def nested_state(rankers: "Sequence[Ranker]") -> tuple[list[dict[str, Any]], dict[str, NDArray[Any]]]:
+def nested_state(rankers: "Sequence[Ranker]") -> tuple[list[dict[str, Any]], dict[str, Array]]:
     """(facts, arrays) of the rankers inside of another one; the queries that they saw are among those of the other."""
     parts = [state_of(ranker) for ranker in rankers]
     arrays = {

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._parameters import Check, NonNegativeFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -24,8 +25,6 @@ from rankwise.rankers.boosting.steps import ThresholdRanker
 from rankwise.rankers.boosting.tree_checks import DTYPES
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
-
-Vector = NDArray[np.float64]
 
 _SMALLEST = float(np.finfo(np.float64).tiny)  # deviations that scores can be divided by
 
@@ -120,7 +119,7 @@ class Committee(Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._given_weights()
+        self._normalize_weights()
         for member in self._candidates():
             if isinstance(member, Ranker):
                 member._check_parameters()
@@ -132,11 +131,7 @@ class Committee(Ranker):
 
     @classmethod
     def of(
-        cls,
-        members: Sequence[Ranker],
-        deviations: ArrayLike,
-        like: Ranker,
-        weights: Sequence[float] | None = None,
+        cls, members: Sequence[Ranker], deviations: ArrayLike, like: Ranker, weights: Sequence[float] | None = None
     ) -> Self:
         """A committee whose members and deviations are known.
 
@@ -162,7 +157,7 @@ class Committee(Ranker):
         if hasattr(like, "feature_names_in_"):
             model.feature_names_in_ = like.feature_names_in_
         model.members_ = list(members)
-        model.weights_, model.deviations_ = model._given_weights(), np.array(deviations, dtype=np.float64)
+        model.weights_, model.deviations_ = model._normalize_weights(), np.array(deviations, dtype=np.float64)
         model.record_ = model.record_.with_result(model)
         return model
 
@@ -185,19 +180,19 @@ class Committee(Ranker):
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        candidates, weights = self._candidates(), self._given_weights()
+        candidates, weights = self._candidates(), self._normalize_weights()
         if validation is not None and not self.takes_validation:
             raise DataError(f"none of {self.name}'s members does model selection: omit the validation set")
         parts = parts_of(queries, self.folds, self.random_state)
         fits = sum(not is_ready(one) for one in candidates) * (1 if validation is not None else 1 + len(parts))
         members, deviations = [], np.zeros(len(candidates))
-        with progress(self.name, max(fits, 1), enabled=None if self.verbose else False) as bar:
+        with self._progress(self.name, max(fits, 1)) as bar:
             for place, one in enumerate(candidates):
                 if is_ready(one):
                     member, judged = self._same_features(one), queries
                     scores = member_scores(one, judged)
                 else:
-                    member = fitted_member(one, queries, validation, self.n_jobs)
+                    member = fit_member(one, queries, validation, self.n_jobs)
                     bar.advance(1)
                     judged = queries if validation is None else validation
                     scores = member_scores(member, judged)
@@ -207,16 +202,14 @@ class Committee(Ranker):
                 deviations[place] = within_query_deviation(judged, scores)
         self.members_, self.weights_, self.deviations_ = members, weights, deviations
 
-    def _out_of_fold(self, one: Any, queries: Queries, parts: Sequence[NDArray[np.int64]], bar: progress) -> Vector:
+    def _out_of_fold(self, one: Any, queries: Queries, parts: Sequence[Numbers], bar: progress) -> Vector:
         """Scores of every document by a member that has not seen its query; 0 for queries of weight 0."""
         scores = np.zeros(queries.n_documents)
         owner = queries.query_of_row
         for part in parts:
-            inside = np.zeros(len(queries), dtype=bool)
-            inside[part] = True
             rest = np.setdiff1d(queries.counted, part)
-            member = fitted_member(one, queries[rest], None, self.n_jobs)
-            rows = inside[owner]
+            member = fit_member(one, queries[rest], None, self.n_jobs)
+            rows = np.isin(owner, part)
             scores[rows] = member_scores(member, queries)[rows]
             bar.advance(1)
         return scores
@@ -260,7 +253,7 @@ class Committee(Ranker):
             )
         return member
 
-    def _given_weights(self) -> Vector:
+    def _normalize_weights(self) -> Vector:
         count = len(self.members)
         values = as_grid(self.weights, (1.0,) * count)
         total = math.fsum(values)
@@ -311,7 +304,7 @@ class Committee(Ranker):
                 scores += factor * own
         return scores
 
-    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: checks.Floats) -> tuple[Matrix, float] | None:
         total, constant = np.zeros(X.shape), 0.0
         for factor, member in zip(self.factors_.tolist(), self.members_, strict=True):
             found = member._contributions(X) if isinstance(member, Ranker) else None
@@ -323,7 +316,7 @@ class Committee(Ranker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.rankers._record import nested_state
 
         foreign = [type(one).__name__ for one in self.members_ if not isinstance(one, Ranker)]
@@ -335,8 +328,8 @@ class Committee(Ranker):
         facts, arrays = nested_state(self.members_)
         return {"members": facts}, {"weights": self.weights_, "deviations": self.deviations_, **arrays}
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        own: dict[str, NDArray[Any]] = {"weights": self.weights_, "deviations": self.deviations_}
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        own: dict[str, Array] = {"weights": self.weights_, "deviations": self.deviations_}
         digests: list[list[Any]] = []
         for place, member in enumerate(self.members_):
             if isinstance(member, Ranker):
@@ -398,7 +391,7 @@ def stumps(steps: Table, width: int) -> TreeEnsemble:
     return TreeEnsemble(width, **arrays | {"value": np.column_stack((np.zeros(count), steps["alpha"])).ravel()})
 
 
-def fitted_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:
+def fit_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:
     """A fitted clone; a ranker without a number of threads of its own gets ``n_jobs``."""
     member = clone(given, safe=False)
     if not isinstance(member, Ranker):

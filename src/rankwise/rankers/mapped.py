@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from rankwise._arrays import Array, Matrix, Vector
 from rankwise._kernels.parallel import available_memory, one_blas_thread
 from rankwise._parameters import NonNegativeInt
 from rankwise._store import Store
@@ -27,8 +27,6 @@ from rankwise.rankers._inputs import align
 
 if TYPE_CHECKING:
     from rankwise.rankers.certificate.objective import TrainingObjective
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -95,7 +93,7 @@ class MappedRanker(Ranker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         as_transformer(self.transformer)
-        self._given_ranker()._check_parameters()
+        self._make_ranker()._check_parameters()
 
     transformer_ = property(lambda self: self.map_.transformer)
 
@@ -107,33 +105,33 @@ class MappedRanker(Ranker):
     @property
     def takes_validation(self) -> bool:  # type: ignore[override]
         """Whether ``fit`` uses a validation set: if the ranker does."""
-        return self._given_ranker().takes_validation
+        return self._make_ranker().takes_validation
 
     @property
     def takes_document_weights(self) -> bool:  # type: ignore[override]
         """Whether ``fit`` uses document weights: if the ranker does."""
-        return self._given_ranker().takes_document_weights
+        return self._make_ranker().takes_document_weights
 
     @property
     def _reason_no_document_weights(self) -> str:  # type: ignore[override]
-        return self._given_ranker()._reason_no_document_weights
+        return self._make_ranker()._reason_no_document_weights
 
     @property
     def learns_from_validation(self) -> bool:  # type: ignore[override]
         """Whether the final fit learns from the validation set: if the ranker does."""
-        return self._given_ranker().learns_from_validation
+        return self._make_ranker().learns_from_validation
 
     def _measure(self) -> Measure:
-        return trainable(self._given_ranker().measure if self.measure is None else self.measure)
+        return trainable(self._make_ranker().measure if self.measure is None else self.measure)
 
     @property
     def row_radius(self) -> float | None:
         """A norm that no mapped row exceeds, whatever the document; None if none is known."""
-        return self.map_.row_radius if hasattr(self, "map_") else None
+        return getattr(self.transformer_, "row_radius", None) if hasattr(self, "map_") else None
 
     # ------------------------------------------------------------------------------------------- learning
 
-    def _given_ranker(self) -> Ranker:
+    def _make_ranker(self) -> Ranker:
         """The ranker as it was given, made if it was given by name."""
         given = self.ranker
         if isinstance(given, str):
@@ -149,14 +147,14 @@ class MappedRanker(Ranker):
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
 
-        ranker = clone(self._given_ranker())
+        ranker = clone(self._make_ranker())
         if self.measure is not None:
             ranker.set_params(measure=self.measure)
         if ranker.n_jobs is None:
             ranker.set_params(n_jobs=self.n_jobs)
         if validation is not None and not ranker.takes_validation:
             raise DataError(f"{ranker.name} does no model selection: omit the validation set")
-        self.map_ = RowMap.fitted(self.transformer, queries)
+        self.map_ = RowMap.fit(self.transformer, queries)
         held = None if validation is None else self.mapped(validation)
         self.ranker_ = ranker.fit(self.mapped(queries), validation=held)
 
@@ -200,7 +198,7 @@ class MappedRanker(Ranker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.features.codec import Packed
         from rankwise.rankers._record import nested_state
 
@@ -210,7 +208,7 @@ class MappedRanker(Ranker):
         arrays |= {f"map.{name}": array for name, array in packed.arrays.items()}
         return {"transformer": made, "width": self.map_.width, "ranker": facts}, arrays
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.features.codec import NotStorableError, Packed
 
         facts, arrays = self.ranker_._frozen_state()
@@ -246,8 +244,6 @@ class MappedRanker(Ranker):
 # ---------------------------------------------------------------------------------------------------------- row by row
 
 
-Matrix = NDArray[np.float64]
-
 # Rows that a transformer sees at a time. The bits depend on it.
 _ROWS = 128
 # Transformers whose fit uses the number of features alone.
@@ -271,7 +267,7 @@ class RowMap:
 
     @classmethod
     @one_blas_thread()
-    def fitted(cls, transformer: Any, queries: Queries) -> Self:
+    def fit(cls, transformer: Any, queries: Queries) -> Self:
         """Fit a clone of a transformer on the documents of queries, in the order of the queries.
 
         Parameters
@@ -297,11 +293,11 @@ class RowMap:
             try:
                 made.fit(np.asarray(X, dtype=np.float64))
             except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
-                raise _refused(made, "fitted on", error) from error
+                raise _error_of(made, "fitted on", error) from error
         return cls.of(made, X[:_ROWS])
 
     @classmethod
-    def of(cls, transformer: Any, sample: NDArray[Any]) -> Self:
+    def of(cls, transformer: Any, sample: Array) -> Self:
         """The map of a fitted transformer, tried on some rows, at most a block of them."""
         map_ = cls(transformer, 0)
         first = map_._block(sample)
@@ -314,11 +310,6 @@ class RowMap:
         return cls(transformer, first.shape[1])
 
     @property
-    def row_radius(self) -> float | None:
-        """A norm that no row exceeds, whatever the document; None if none is known."""
-        return getattr(self.transformer, "row_radius", None)
-
-    @property
     def fixed(self) -> bool:
         """Whether the map would be the same for any other training documents."""
         name = type(self.transformer).__name__
@@ -326,7 +317,7 @@ class RowMap:
 
     # ------------------------------------------------------------------------------------------- rows
 
-    def blocks(self, X: NDArray[Any]) -> Iterator[tuple[slice, Matrix]]:
+    def blocks(self, X: Array) -> Iterator[tuple[slice, Matrix]]:
         """Mapped rows in blocks of about 8 MB, each with the rows that it belongs to."""
         step = _ROWS * max(1, checks.BLOCK_VALUES // (_ROWS * max(self.width, X.shape[1], 1)))
         for first in range(0, len(X), step):
@@ -336,11 +327,11 @@ class RowMap:
             yield rows, made
 
     @one_blas_thread()
-    def _into(self, X: NDArray[Any], out: Matrix) -> None:
+    def _into(self, X: Array, out: Matrix) -> None:
         for first in range(0, len(X), _ROWS):
             out[first : first + _ROWS] = self._block(X[first : first + _ROWS])
 
-    def _block(self, rows: NDArray[Any]) -> Matrix:
+    def _block(self, rows: Array) -> Matrix:
         """At most a block of rows, mapped."""
         block = np.empty((_ROWS, rows.shape[1]))
         block[: len(rows)] = rows
@@ -349,7 +340,7 @@ class RowMap:
             try:
                 made = self.transformer.transform(block)
             except (ValueError, TypeError, ArithmeticError) as error:
-                raise _refused(self.transformer, "applied to", error) from error
+                raise _error_of(self.transformer, "applied to", error) from error
         if hasattr(made, "toarray"):
             made = made.toarray()  # one-hot encoders make sparse matrices
         found = np.asarray(made, dtype=np.float64)
@@ -413,7 +404,7 @@ def _matrix(shape: tuple[int, int], memory_limit: int | None) -> Matrix:
         return np.memmap(file, np.float64, "w+", shape=shape)
 
 
-def _refused(transformer: Any, what: str, error: Exception) -> RankwiseError:
+def _error_of(transformer: Any, what: str, error: Exception) -> RankwiseError:
     """The error of a transformer as one sentence."""
     if isinstance(error, RankwiseError):
         return error

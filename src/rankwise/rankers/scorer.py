@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._kernels.dot_products import score_rows
 from rankwise._kernels.thresholds import score_steps
 from rankwise._store import read_store
@@ -22,7 +23,6 @@ from rankwise.rankers._record import read_ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 from rankwise.rankers.linear.linear_model import LinearModel
 
-Vector = NDArray[np.float64]
 Kernel = Callable[[checks.Floats, Vector], Any]  # writes the scores of all rows into the vector
 
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
@@ -166,7 +166,7 @@ class Scorer:
                 return scores
         return self._carefully(X)
 
-    def rank(self, X: Any) -> NDArray[np.int64]:
+    def rank(self, X: Any) -> Numbers:
         """The order of the documents: ``X[scorer.rank(X)]`` is the ranked list.
 
         Parameters

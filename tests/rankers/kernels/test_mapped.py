@@ -10,7 +10,7 @@ from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer, StandardS
 import rankwise as rw
 from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers import mapped
-from rankwise.rankers.linear.ridge import balanced_weights
+from rankwise.rankers.linear.ridge import balance_of, row_weight
 from tests.rankers.test_every_ranker import lists
 
 KERNELS = {
@@ -47,7 +47,7 @@ def dual_ridge(kernel, queries, X, alpha, weight):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_kernel_pca_map_under_a_ridge_is_the_dual_kernel_ridge(kernel, balanced):
     queries, other = lists(20), lists(8, seed=3).X
-    weight = balanced_weights([queries])[0] if balanced else np.ones(queries.n_documents)
+    weight = row_weight(queries, balance_of([queries])) if balanced else np.ones(queries.n_documents)
     expected = dual_ridge(KERNELS[kernel], queries, other, 0.4, weight)
     ridge = rw.RidgeRanker(alpha=0.4, scale="none", balanced=balanced)
     exact = rw.MappedRanker(rw.features.KernelPCAMap(kernel, 0.3, 2, 0.7), ridge).fit(queries)

@@ -85,8 +85,8 @@ def test_the_usual_grid_and_many_queries(monkeypatch):
     model = RidgeCommittee().fit(queries)
     np.testing.assert_array_equal(model.path_["alpha"], np.tile(RELATIVE_ALPHAS, 6))
     monkeypatch.setattr(_model_selection, "MANY", 8)
-    calls, prepared = [], _model_selection.Trial.prepared
-    monkeypatch.setattr(_model_selection.Trial, "prepared", lambda self, *a: calls.append(self) or prepared(self, *a))
+    calls, prepared = [], _model_selection.Trial.prepare
+    monkeypatch.setattr(_model_selection.Trial, "prepare", lambda self, *a: calls.append(self) or prepared(self, *a))
     RidgeCommittee().fit(queries)
     assert [len(trial.held) for trial in calls] == [8]
 

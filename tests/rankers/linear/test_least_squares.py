@@ -18,7 +18,7 @@ from rankwise.rankers.linear.least_squares import (
 )
 from rankwise.rankers.linear.ridge import (
     RegressionTerms,
-    balanced_weights,
+    balance_of,
     class_shares,
     problem_kind,
     problems_of_parts,
@@ -89,7 +89,7 @@ over_both_intercepts = pytest.mark.parametrize("intercept", ["query", "global"])
 def test_the_weights_are_those_of_least_squares_on_centered_rows(problem, intercept, balanced, weighted, alpha):
     queries = lists(weighted=weighted)
     target = 2.0**queries.y - 1
-    weight = of_rows(queries, balanced_weights([queries])[0] if balanced else row_weight(queries))
+    weight = of_rows(queries, row_weight(queries, balance_of([queries]) if balanced else (1.0, 1.0)))
     found = problem.of(regression(queries, target, weight=weight, intercept=intercept)).ridge(np.ones(4))
     expected = by_hand(queries, target, alpha, weight, intercept)
     np.testing.assert_allclose(found.weights([alpha])[0], expected, rtol=1e-8)
@@ -206,7 +206,7 @@ def test_d9_classes_have_the_same_weight_unless_one_document_would_count_too_oft
 
 def test_sets_are_balanced_together():
     one, two = lists(1, weighted=True), lists(2)
-    weights = np.concatenate(balanced_weights([one, two]))
+    weights = np.concatenate([row_weight(part, balance_of([one, two])) for part in (one, two)])
     relevant = np.concatenate([one.y, two.y]) > 0
     given = np.concatenate([of_rows(queries, row_weight(queries)) for queries in (one, two)])
     assert weights[relevant].sum() == pytest.approx(given.sum() / 2)

@@ -12,7 +12,7 @@ import rankwise as rw
 from rankwise._kernels.orders import EXP, LOGISTIC, STEEPEST, relaxation, relaxed_pairs
 from rankwise.errors import RankwiseError
 from rankwise.losses import TypeTwo
-from rankwise.rankers.permutation.permurank import PermuRank, minimized
+from rankwise.rankers.permutation.permurank import PermuRank, minimize_over
 from rankwise.solvers.batch.working_sets import WorkingSets
 from tests.rankers.permutation.test_permurank import lists, pessimistic_regret
 
@@ -94,7 +94,7 @@ def test_the_sum_over_orders_is_the_double_loop_and_its_slopes_lie_below_it(form
 def test_a_round_minimizes_the_objective_on_the_sets_with_a_certain_gap(form, largest, alpha):
     """The minimum of SciPy; for the largest pair in a list with one variable per list above all its pairs."""
     sets, plain = random_sets(1, form, largest)
-    found = minimized(sets, alpha, np.zeros(3), 1e-6, 1)
+    found = minimize_over(sets, alpha, np.zeros(3), 1e-6, 1)
 
     def terms(w):
         return [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rankwise._kernels.orders import best_unsorted, hinge_over_pairs, largest_hinge, order_features, worst_sorted
 from rankwise.measures._base import parse
 from rankwise.rankers.permutation.list_orders import position_edges
-from rankwise.rankers.permutation.permurank import minimized
+from rankwise.rankers.permutation.permurank import minimize_over
 from rankwise.solvers.batch.working_sets import WorkingSets
 from tests.oracles import permurank as oracle
 from tests.strategies import few, judged_lists, tied_scores
@@ -155,7 +155,7 @@ def random_sets(rng, largest):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_round_reaches_the_minimum_of_a_quadratic_program(largest, alpha, seed):
     sets, plain = random_sets(np.random.default_rng(seed), largest)
-    found = minimized(sets, alpha, np.zeros(3), tolerance=1e-9, n_jobs=1)
+    found = minimize_over(sets, alpha, np.zeros(3), tolerance=1e-9, n_jobs=1)
     w, objective, loss, gap = found.w, found.objective, found.value, found.gap
     expected_w, least = oracle.minimum(plain, alpha, largest)
     assert objective == pytest.approx(least, rel=1e-6)

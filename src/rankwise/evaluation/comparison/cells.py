@@ -30,7 +30,7 @@ from rankwise.queries.fingerprints import fingerprints
 from rankwise.queries.folds import Fold
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._model_selection import mean_measure, mean_over_parts, parts_of
+from rankwise.rankers._model_selection import mean_measure, mean_of_known, parts_of
 from rankwise.rankers._record import record_of
 
 INNER_FOLDS = 5
@@ -269,7 +269,7 @@ def _by_inner_folds(
         models = (_fit(entry.fresh(setting, jobs), others, None) for setting in settings)
         own = train[held]
         found.append([_evaluate(model, own, _scores(model, own), measure, jobs) for model in models])
-    return mean_over_parts(found) if found else None
+    return mean_of_known(found) if found else None
 
 
 def _fit(model: Any, train: Queries, validation: Queries | None) -> Any:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._extras import require
 from rankwise._parameters import Check, NumberRange, PositiveFloat, Seed, as_random
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import MissingExtraError, RankwiseError
@@ -31,7 +30,6 @@ from rankwise.rankers.auto.candidates import (
     report_table,
 )
 
-Vector = NDArray[np.float64]
 logger = logging.getLogger("rankwise")
 
 LINEAR, BOOSTED, BOTH = "linear", "boosted", "half and half"
@@ -166,7 +164,7 @@ class AutoRanker(Ranker):
                 self._keep_linear(base, trial)
             return base is not None
 
-        bar, base = progress(self.name, steps, enabled=None if self.verbose else False), None
+        bar, base = self._progress(self.name, steps), None
         with self._keep_on_interrupt(keep), bar:
             base = trial.whole(linear)  # first: from here on there is a ranker to keep
             trial.add(LINEAR, linear, clock, bar)
@@ -191,7 +189,7 @@ class AutoRanker(Ranker):
                 found[f" ({engine})" if len(self.boosters) > 1 else ""] = Boosted.of(self, engine)
         return found, lacking
 
-    def _parts(self, queries: Queries) -> list[NDArray[np.int64]]:
+    def _parts(self, queries: Queries) -> list[Numbers]:
         """The queries that choose: parts of all of them, or one part of many."""
         if len(queries.counted) <= MANY:
             return parts_of(queries, self.folds, self.random_state)
@@ -217,12 +215,12 @@ class AutoRanker(Ranker):
     def _scores(self, X: checks.Floats) -> Vector:
         return self.model_._scores(X)
 
-    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: checks.Floats) -> tuple[Matrix, float] | None:
         return self.model_._contributions(X)
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.rankers._record import nested_state
 
         members, arrays = nested_state([self.model_])
@@ -238,7 +236,7 @@ class AutoRanker(Ranker):
         values = np.array([report[name] for name in numbers]).reshape(len(numbers), len(report))
         return facts, {"report": values, **arrays}
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return self.model_._frozen_state()
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:

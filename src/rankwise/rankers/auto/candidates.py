@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from rankwise._arrays import Mask, Numbers, Vector
 from rankwise._parameters import as_random
 from rankwise._progress import progress
 from rankwise._tables import Table
@@ -24,14 +24,13 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.concat import concat
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._model_selection import weighted_mean
+from rankwise.rankers._model_selection import mean_of_known, weighted_mean
 from rankwise.rankers.committee import Committee, within_query_deviation
 
 if TYPE_CHECKING:
     from rankwise.rankers.boosting.boosted import BoostedRanker
     from rankwise.rankers.boosting.growing import Growing
 
-Vector = NDArray[np.float64]
 Engine = Literal["lightgbm", "catboost"]
 
 # The mean of three measures varies less than any of them, and all of them ask for the same order.
@@ -48,14 +47,6 @@ def measure_values(queries: Queries, scores: Vector, measures: Sequence[Measure]
     """The values of the measures, shape (n_measures, n_queries); NaN for queries that a measure is undefined for."""
     lists = ScoredLists(scores, queries.labels(), queries.start, queries.scattered_rows)
     return np.array(measure_lists(list(measures), lists, n_jobs=n_jobs), dtype=np.float64)
-
-
-def criterion(values: Vector) -> Vector:
-    """One number per query: the mean of the measures that are defined for it; NaN if none is."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=0)
-    total = np.where(known, values, 0.0).sum(axis=0)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 @dataclass(frozen=True)
@@ -231,7 +222,7 @@ class Boosted:
         def look(scores: Sequence[Vector]) -> float:
             looks.append(growing.held_out(scores))
             values = measure_values(trial.queries, looks[-1], trial.measures, trial.n_jobs)
-            return weighted_mean(criterion(values), weight)
+            return weighted_mean(mean_of_known(values), weight)
 
         def after() -> None:
             bar.advance(len(models))
@@ -340,7 +331,7 @@ class CandidateTrial:
     """
 
     def __init__(
-        self, everything: Queries, parts: Sequence[NDArray[np.int64]], measures: Sequence[Measure], n_jobs: int | None
+        self, everything: Queries, parts: Sequence[Numbers], measures: Sequence[Measure], n_jobs: int | None
     ) -> None:
         self.everything, self.parts, self.measures, self.n_jobs = everything, list(parts), list(measures), n_jobs
         held = np.sort(np.concatenate(self.parts))
@@ -354,14 +345,12 @@ class CandidateTrial:
         """The criterion of every query, by candidate."""
         return {name: one.criterion for name, one in self._tried.items()}
 
-    def splits(self) -> list[tuple[Queries, NDArray[np.bool_]]]:
+    def splits(self) -> list[tuple[Queries, Mask]]:
         """Per part: the queries to learn from, and which rows of ``queries`` are judged."""
         found = []
         counted, owner = self.everything.counted, self.queries.query_of_row
         for part, place in zip(self.parts, self.places, strict=True):
-            inside = np.zeros(len(self.queries), dtype=bool)
-            inside[place] = True
-            found.append((self.everything[np.setdiff1d(counted, part)], inside[owner]))
+            found.append((self.everything[np.setdiff1d(counted, part)], np.isin(owner, place)))
         return found
 
     def add(self, name: str, family: Family, clock: Clock, bar: progress) -> None:
@@ -385,7 +374,7 @@ class CandidateTrial:
     def _judge(self, name: str, scores: Vector, families: tuple[Family, ...], began: float) -> None:
         values = measure_values(self.queries, scores, self.measures, self.n_jobs)
         # at once: Ctrl-C leaves whole candidates
-        self._tried[name] = _Tried(scores, values, criterion(values), families, time.perf_counter() - began)
+        self._tried[name] = _Tried(scores, values, mean_of_known(values), families, time.perf_counter() - began)
 
     def whole(self, family: Family) -> Ranker:
         """The ranker of a family for all queries, fitted the first time that it is asked for."""

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Vector
 from rankwise._parameters import PositiveInt, Seed, as_random
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound
@@ -33,9 +32,7 @@ from rankwise.rankers.boosting.rounds import NUMBERS, Boosting, least_gain
 from rankwise.rankers.boosting.weak_rankers import Bounded, TrainedRankers, WeakFeatures, WeakRanker, WeakRankers
 from rankwise.rankers.committee import Committee
 from rankwise.rankers.linear.linear_model import LinearModel
-from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
-
-Vector = NDArray[np.float64]
+from rankwise.rankers.linear.ridge import RidgeRanker
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -117,7 +114,7 @@ class AdaRank(LinearRanker):
     Theorem 4 on the training queries, but for a factor exp(-delta_t): delta_t is how far the measure of a sum of scores
     falls short of the sum of measures, on the worst query. It would be 0 if the measure were a dot product of scores
     and labels; then every round with phi_t > 0 improves the bound. Measures of rankings are not, and the certificate
-    holds but may be vacuous. A ranker as ``weak`` minimizes its own loss with the weights P_t, so that its phi_t is not
+    holds but may be vacuous. A ranker as ``weak`` minimizes its own loss with the weights P_t, so its phi_t is not
     the largest possible one; alpha and certificate are about the phi_t that it has.
 
     P depends on the current measures alone, and none of its values is more than e times another (1.86 times for the
@@ -185,7 +182,7 @@ class AdaRank(LinearRanker):
         train = RankedLists.of(queries, measure, self.ties, self.n_jobs)
         held = None if validation is None else RankedLists.of(validation, measure, "expected", self.n_jobs)
         weak: WeakRankers
-        with progress("boosting", self.rounds + 1, enabled=None if self.verbose else False) as bar:
+        with self._progress("boosting", self.rounds + 1) as bar:
             if isinstance(self.weak, str):
                 factor, _ = scale_factors(queries, self.scale)
                 alone = train.by_features(self.negated, bar.advance)
@@ -273,7 +270,7 @@ class AdaRank(LinearRanker):
         numbers = [name for name in NUMBERS if name != "mass" or self.bound == "logistic"]
         return {**kind.columns, **dict.fromkeys(numbers, np.float64)}
 
-    def _tell(self, best: int, delta: float, rounds: Mapping[str, NDArray[Any]]) -> None:
+    def _tell(self, best: int, delta: float, rounds: Mapping[str, Array]) -> None:
         """Set the history and the certificate; ``delta`` is that of the returned round on the scores of ``predict``."""
         numbers = {name: rounds[name].tolist() for name in ("phi", "alpha", "delta", "mass") if name in rounds}
         returned = {name: values[:best] for name, values in numbers.items()}
@@ -307,13 +304,13 @@ class AdaRank(LinearRanker):
         """The committee if it is not linear."""
         return self if hasattr(self, "coef_") or self.committee_ is None else self.committee_
 
-    def _contributions(self, X: checks.Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: checks.Floats) -> tuple[Matrix, float] | None:
         model = self._scoring_model()
         return super()._contributions(X) if model is self else model._contributions(X)
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.rankers._record import nested_state
 
         facts, arrays = self._learned()
@@ -322,14 +319,14 @@ class AdaRank(LinearRanker):
         members, own = nested_state([self.committee_])
         return {**facts, "committee": members}, {**arrays, **own}
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         if self.committee_ is None:
             return self._state()
         facts, arrays = self._learned()
         members, own = self.committee_._frozen_state()
         return {**facts, "committee": members}, {**arrays, **own}
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """(facts, arrays) of the rounds, those of the fit whatever the parameters are now."""
         told = (*WeakFeatures.columns, *TrainedRankers.columns, *NUMBERS)
         arrays = {f"history.{name}": self.history_[name] for name in told if name in self.history_.columns}
@@ -354,5 +351,5 @@ class AdaRank(LinearRanker):
                 raise RankwiseError(f"its rounds do not take the {len(members)} rankers that it holds")
             self._set_model(committee, None)
         else:
-            self._set_model(None, read_coef(store, self.n_features_in_))
+            self._set_model(None, self._read_coef(store))
         self._tell(int(best), float(facts["delta"]), rounds)

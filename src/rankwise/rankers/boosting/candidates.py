@@ -6,7 +6,7 @@ below its value. Sums over documents above a threshold and over pairs then run o
 
 :class:`RankedLists` sorts what the measure makes of the labels once. AdaRank asks it for the measure of every query
 under every feature (:meth:`RankedLists.by_features`, in one pass over X) and, in every round, under the current scores
-(:meth:`RankedLists.measured`). Both call the same compiled loop, so that a feature has the same value alone and as a
+(:meth:`RankedLists.measured`). Both call the same compiled loop, so a feature has the same value alone and as a
 vector of scores.
 """
 
@@ -18,10 +18,10 @@ from typing import Any, Self
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Mask, Numbers, Vector
 from rankwise._kernels import parallel
-from rankwise._kernels.machine.jit import compiled
+from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS_IN, MATRIX, compiled
 from rankwise._kernels.ragged import gather_columns, measure_columns
 from rankwise._kernels.thresholds import TOGETHER, even_gaps, fill_bins, sums_above, take_columns
 from rankwise.errors import MeasureError
@@ -29,9 +29,6 @@ from rankwise.measures._base import Measure, Ties
 from rankwise.measures.compute import KERNEL, PreparedMeasure
 from rankwise.queries.checks import Floats
 from rankwise.queries.queries import Queries
-
-Vector = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Features read together: a cache line of float32, or two of float64.
 _BLOCK = 16
@@ -56,11 +53,11 @@ class Candidates:
     """
 
     cut: Vector
-    start: Ints
-    bins: NDArray[Any]
+    start: Numbers
+    bins: Array
 
     @classmethod
-    def of(cls, X: Floats, rows: Ints, paired: int, most: int | None, n_jobs: int | None) -> Self:
+    def of(cls, X: Floats, rows: Numbers, paired: int, most: int | None, n_jobs: int | None) -> Self:
         """Choose the thresholds, and find the place of every document between them.
 
         Parameters
@@ -102,7 +99,7 @@ class Candidates:
         feature = int(np.searchsorted(self.start, candidate, side="right")) - 1
         return feature, candidate - int(self.start[feature])
 
-    def above(self, candidate: int) -> NDArray[np.bool_]:
+    def above(self, candidate: int) -> Mask:
         """The value of the weak ranker at every place."""
         feature, cut = self.place(candidate)
         return np.asarray(self.bins[feature] > cut)
@@ -121,7 +118,7 @@ class Candidates:
         return out
 
 
-def _bins(X: Floats, rows: Ints, cut: Vector, start: Ints, n_jobs: int | None) -> NDArray[Any]:
+def _bins(X: Floats, rows: Numbers, cut: Vector, start: Numbers, n_jobs: int | None) -> Array:
     """Features x rows: how many thresholds of each feature are below the value, in the smallest type that holds it."""
     bins = np.empty((X.shape[1], len(rows)), np.min_scalar_type(int(np.diff(start).max(initial=0))))
 
@@ -133,7 +130,7 @@ def _bins(X: Floats, rows: Ints, cut: Vector, start: Ints, n_jobs: int | None) -
     return bins
 
 
-def _over_columns(X: Floats, rows: Ints, work: Any, n_jobs: int | None) -> list[Any]:
+def _over_columns(X: Floats, rows: Numbers, work: Any, n_jobs: int | None) -> list[Any]:
     """``work(columns, number of the first)`` on blocks of columns, each copied as float64; X itself is not copied."""
     features, plain = X.shape[1], np.asarray(X)
 
@@ -205,9 +202,9 @@ class GradedLists:
         The weights of the queries with pairs, above 0.
     """
 
-    rows: Ints
-    segment: Ints
-    lists: Ints
+    rows: Numbers
+    segment: Numbers
+    lists: Numbers
     weight: Vector
 
     @classmethod
@@ -215,7 +212,7 @@ class GradedLists:
         """The layout of these queries; scattered rows have the same places as grouped ones."""
         label, rows, weight = queries.labels()[queries.rows], queries.rows, queries.query_weight
         owner = np.repeat(np.arange(len(queries)), queries.sizes)
-        # a stable sort: documents of one grade keep their order, so that sums have the same bits however rows come
+        # a stable sort: documents of one grade keep their order, so sums have the same bits however rows come
         order = np.lexsort((label, owner))
         label = label[order]
         begins = np.ones(len(order), dtype=bool)
@@ -286,9 +283,9 @@ class RankedLists:
     """
 
     X: Floats
-    rows: NDArray[np.int64]
-    start: NDArray[np.int64]
-    order: NDArray[np.int64]
+    rows: Numbers
+    start: Numbers
+    order: Numbers
     value: Vector
     weight: Vector
     prepared: PreparedMeasure
@@ -416,18 +413,6 @@ def _clip(values: Vector, measure: Measure) -> Vector:
 @cache
 def _loop() -> Any:
     """The loop over queries and columns, compiled at its first use."""
-    floats_in = types.Array(types.float64, 1, "C", readonly=True)
-    ints_in = types.Array(types.int64, 1, "C", readonly=True)
-    signature = types.void(
-        types.FunctionType(KERNEL),
-        ints_in,
-        types.Array(types.float64, 2, "C"),
-        ints_in,
-        types.Array(types.float64, 1, "C"),
-        types.boolean,
-        types.boolean,
-        floats_in,
-        floats_in,
-        types.Array(types.float64, 2, "A"),
-    )
-    return compiled(measure_columns, signature)
+    lists = (types.FunctionType(KERNEL), INTS_IN, MATRIX, INTS_IN, FLOATS)
+    measure = (types.boolean, types.boolean, FLOATS_IN, FLOATS_IN)
+    return compiled(measure_columns, types.void(*lists, *measure, types.Array(types.float64, 2, "A")))

@@ -13,14 +13,12 @@ from operator import add
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Mask, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.pairs import count_margins, fidelity_potentials, slopes_by_candidate
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
 from rankwise.rankers.boosting.steps import TIE, Step, ThresholdRanker, first_largest, on_grain
-
-Vector = NDArray[np.float64]
 
 # Sums of slopes below this are 0: what is left is rounding, which a square root would enlarge.
 _FAINT = 1e-13
@@ -33,7 +31,7 @@ class FRank(ThresholdRanker):
     s(x) = sum_t alpha_t 1[x_f > theta], whose steps lower sum_q c_q mean over pairs of phi(s_i - s_j).
 
     phi(d) = 1 - sqrt(sigmoid(d)) is the fidelity loss of a pair of documents of the same query with label_i above
-    label_j. It lies between 0 and 1, so that a pair that cannot be ordered rightly costs 1 at most. c_q are the weights
+    label_j. It lies between 0 and 1, so a pair that cannot be ordered rightly costs 1 at most. c_q are the weights
     of the queries, divided by their sum.
 
     Parameters
@@ -82,7 +80,7 @@ class FRank(ThresholdRanker):
     abs(W+ - W-), in O(pairs + documents x features). The memory beside the documents' is one number per pair of the
     longest query. Ties are broken as by :class:`RankBoost`.
 
-    The loss is not convex in alpha (phi is concave for s_i - s_j < -ln 2), so that the exact alpha is searched in the
+    The loss is not convex in alpha (phi is concave for s_i - s_j < -ln 2), so the exact alpha is searched in the
     whole range from -10 to 10; no alpha is larger. Its search counts the margins of pairs to 1/256, which changes a
     loss by 2e-7 at most. The rounds end early if no step lowers the loss. After Ctrl-C the ranker holds the rounds that
     were finished.
@@ -162,7 +160,7 @@ class _FidelityPairs:
 
         rises = reduce(add, parallel.map_chunks(part, self.lists.chunks(self.pairs * self.features), self.n_jobs))
         place = np.arange(len(self.candidates)) + np.repeat(np.arange(self.features), np.diff(start))
-        right = np.cumsum(rises)[place]  # the rises of a feature add up to 0, so that those before it do not matter
+        right = np.cumsum(rises)[place]  # the rises of a feature add up to 0, so those before it do not matter
         wrong = right - self._differences()
         up, down = (np.sqrt(np.where(slopes < _FAINT, 0.0, slopes)) for slopes in (right, wrong))
         return np.asarray((up - down) ** 2)
@@ -180,7 +178,7 @@ class _FidelityPairs:
         """W+ - W- of every candidate."""
         return self.candidates.sums_above(self.potential, self.n_jobs)
 
-    def margins(self, score: Vector, above: NDArray[np.bool_]) -> Vector:
+    def margins(self, score: Vector, above: Mask) -> Vector:
         """The weights of the pairs that a step orders rightly, and of those that it orders wrongly, by margin."""
 
         def part(first: int, last: int) -> Vector:

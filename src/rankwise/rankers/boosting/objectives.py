@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
@@ -21,8 +21,6 @@ from rankwise.queries import checks
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.queries.source import differing_weights
 from rankwise.rankers._model_selection import mean_measure
-
-Vector = NDArray[np.float64]
 
 # Second derivatives are at least this, in units of their mean: an engine divides by sums of them.
 _LEAST = 1e-9
@@ -60,7 +58,7 @@ class Derivatives:
         constant = 1.0 if loss.curvature is not None else typical_slope(lists, n_jobs)
         return cls(lists, weight, constant)
 
-    def without(self, rows: NDArray[np.int64]) -> Self:
+    def without(self, rows: Numbers) -> Self:
         """The same with a weight of 0 for these rows."""
         weight = np.ones(len(self.lists.label)) if self.weight is None else self.weight.copy()
         weight[rows] = 0.0
@@ -197,12 +195,7 @@ def _hash_of(scores: Vector) -> int:
 
 
 def objective(
-    loss: Loss,
-    queries: Queries,
-    engine: str = "lightgbm",
-    *,
-    rescale: bool = True,
-    n_jobs: int | None = None,
+    loss: Loss, queries: Queries, engine: str = "lightgbm", *, rescale: bool = True, n_jobs: int | None = None
 ) -> BoosterObjective:
     """A loss of this package, or one of your own, as the custom objective of a booster.
 
@@ -329,11 +322,7 @@ class BoosterMetric(ShownAsFacts):
 
 
 def eval_metric(
-    measure: Any,
-    queries: Queries | Sequence[Queries],
-    engine: str = "lightgbm",
-    *,
-    n_jobs: int | None = None,
+    measure: Any, queries: Queries | Sequence[Queries], engine: str = "lightgbm", *, n_jobs: int | None = None
 ) -> BoosterMetric:
     """The mean of a measure over queries as the custom evaluation function of a booster.
 
@@ -353,7 +342,7 @@ def eval_metric(
     -------
     metric : BoosterMetric
         For LightGBM and CatBoost it is flagged as better where larger. XGBoost has no such flag and minimizes what it
-        does not know, so that it gets 1 - measure, under that name: early stopping then needs no option.
+        does not know, so it gets 1 - measure, under that name: early stopping then needs no option.
 
     Examples
     --------

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.pairs import exponential_potentials
 from rankwise._kernels.thresholds import add_step, score_steps
 from rankwise._parameters import PositiveInt
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
@@ -29,11 +28,9 @@ from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._history import History, history_arrays, read_history
+from rankwise.rankers._history import History, history_arrays, read_history, typed_columns
 from rankwise.rankers._model_selection import weighted_mean
 from rankwise.rankers.boosting.candidates import Candidates, GradedLists
-
-Vector = NDArray[np.float64]
 
 # Alphas are integer multiples of this. Sums of them are exact below 2^13, in any order: rounds are judged by the bits
 # that ``predict`` gives, and scores that are equal on paper are equal.
@@ -123,14 +120,9 @@ class ThresholdRanker(Ranker):
         watched = Watched.of(lists.rows, candidates.bins, queries, validation, measure)
         done: list[tuple[float, ...]] = []
 
-        def keep() -> bool:
-            if done:
-                self._take(done)
-            return bool(done)
-
-        bar = progress("boosting", self.rounds, enabled=None if self.verbose else False)
-        with self._keep_on_interrupt(keep), bar:
-            while len(done) < self.rounds and not self._waited_enough(done):
+        bar = self._progress("boosting", self.rounds)
+        with self._keep_on_interrupt(lambda: self._take(done), finished=lambda: done), bar:
+            while len(done) < self.rounds and not self._is_out_of_patience(done):
                 step = next_step(watched.score) if len(candidates) else None
                 if step is None:
                     break
@@ -143,15 +135,13 @@ class ThresholdRanker(Ranker):
                     break
             self._take(done)
 
-    def _waited_enough(self, done: list[tuple[float, ...]]) -> bool:
+    def _is_out_of_patience(self, done: list[tuple[float, ...]]) -> bool:
         return self.patience is not None and len(done) - _best([row[-1] for row in done]) >= self.patience
 
     def _take(self, done: list[tuple[float, ...]]) -> None:
         """Set the state after these rounds, given in the columns of the history but for the first."""
-        names = list(self._columns())[1:]
-        columns = dict(zip(names, np.array(done, dtype=np.float64).reshape(len(done), len(names)).T, strict=True))
-        columns["feature"] = columns["feature"].astype(np.int64)
-        self._set({"round": np.arange(1, len(done) + 1), **columns}, _best(columns["validation"]))
+        columns = typed_columns([(number, *row) for number, row in enumerate(done, 1)], self._columns())
+        self._set(columns, _best(columns["validation"]))
 
     def _set(self, columns: Mapping[str, Any], rounds: int) -> None:
         title = f"{self.name}: {self._measure().title} by round"
@@ -168,10 +158,10 @@ class ThresholdRanker(Ranker):
     def _scores(self, X: Floats) -> Vector:
         return StepScorer.of(self.steps_)(X, self.n_jobs)
 
-    def _contributions(self, X: Floats) -> tuple[NDArray[np.float64], float] | None:
+    def _contributions(self, X: Floats) -> tuple[Matrix, float] | None:
         return StepScorer.of(self.steps_).by_feature(X), 0.0
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return {"rounds": self.rounds_, "features": self.n_features_in_}, history_arrays(self.history_)
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
@@ -226,8 +216,8 @@ class StepScorer:
         ``feature[n]`` begin at ``worth[start[n] + n]``.
     """
 
-    feature: NDArray[np.int64]
-    start: NDArray[np.int64]
+    feature: Numbers
+    start: Numbers
     cut: Vector
     worth: Vector
 
@@ -245,7 +235,7 @@ class StepScorer:
         worths = [np.append(0.0, np.cumsum(part)) for part in np.split(alpha, first[1:])] if len(used) else []
         return cls(used.astype(np.int64), start, cut[fresh], np.concatenate([*worths, np.empty(0)]))
 
-    def by_feature(self, X: Floats) -> NDArray[np.float64]:
+    def by_feature(self, X: Floats) -> Matrix:
         """What each feature adds to the score of each row; scores are sums of these from the first feature on."""
         found = np.zeros(X.shape)
         for number, feature in enumerate(self.feature.tolist()):
@@ -270,7 +260,7 @@ class StepScorer:
 class Watched:
     """The scores of training and validation documents during a fit, and their measure after every round.
 
-    Rows of the validation set are numbered on from those of the training set, so that one pass measures both.
+    Rows of the validation set are numbered on from those of the training set, so one pass measures both.
 
     Attributes
     ----------
@@ -288,17 +278,15 @@ class Watched:
         The current scores.
     """
 
-    rows: NDArray[np.int64]
-    bins: NDArray[Any]
+    rows: Numbers
+    bins: Array
     weight: tuple[Vector, Vector]
     measure: PreparedMeasure
     lists: ScoredLists
     score: Vector
 
     @classmethod
-    def of(
-        cls, places: NDArray[np.int64], bins: NDArray[Any], train: Queries, held: Queries | None, measure: Measure
-    ) -> Self:
+    def of(cls, places: Numbers, bins: Array, train: Queries, held: Queries | None, measure: Measure) -> Self:
         """Scores of 0; ``places`` are the rows of the training documents, those of the validation set follow."""
         sets = [train] if held is None else [train, held]
         shifts = [0, train.n_documents][: len(sets)]
@@ -377,7 +365,7 @@ class RankBoost(ThresholdRanker):
 
     Notes
     -----
-    A round costs O(documents x features). D is a product of a factor of i and one of j, so that the weight of the pairs
+    A round costs O(documents x features). D is a product of a factor of i and one of j, so the weight of the pairs
     of a document takes one sum per grade, and r is the sum of those over the documents above a threshold. Among
     candidates whose abs(r) agree to 1e-12, the lowest feature number is taken, then the lowest threshold. The rounds
     end early if every r is 0, or after a step that orders all pairs rightly (or all wrongly); its abs(r) counts as

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._parameters import Check
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.boosting.candidates import RankedLists
-from rankwise.rankers.committee import fitted_member, within_query_deviation
+from rankwise.rankers.committee import fit_member, within_query_deviation
 
-Vector = NDArray[np.float64]
 Bounded = Literal["exp", "logistic"]
 
 # Features whose phi differs by less are equally good: the choice must not depend on the order of a sum.
@@ -162,7 +161,7 @@ class TrainedRankers:
     validation: Queries | None
     train: RankedLists
     held: RankedLists | None
-    counted: NDArray[np.int64]
+    counted: Numbers
     random: np.random.Generator | None
     scaled: bool
     n_jobs: int | None
@@ -186,7 +185,7 @@ class TrainedRankers:
         weight[self.counted] = share * times if self.random is None else self.random.multinomial(times, share)
         learns_from_it = self.ranker.learns_from_validation
         held = None if learns_from_it else self.validation
-        member = fitted_member(self.ranker, self.queries.with_weight(weight), held, self.n_jobs)
+        member = fit_member(self.ranker, self.queries.with_weight(weight), held, self.n_jobs)
         scores = member.predict(self.queries)
         if not np.isfinite(scores).all():
             raise RankwiseError(f"the scores of {member.name} are not finite: scale the features")

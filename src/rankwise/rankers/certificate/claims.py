@@ -17,8 +17,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._kernels.radius import largest_radius
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Bound, Precondition, refuse_unless
@@ -37,9 +37,6 @@ from rankwise.solvers.online.ledger import Ledger
 
 if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
-
-
-Vector = NDArray[np.float64]
 
 
 # ---------------------------------------------------------------------------------------------------------- populations
@@ -184,7 +181,7 @@ class ScoredSample:
         return self.kept["scores"]
 
     @cached_property
-    def group(self) -> NDArray[np.int64]:
+    def group(self) -> Numbers:
         """The group number of each query; queries of one group repeat each other."""
         return same_content(self.queries, n_jobs=self.n_jobs)
 
@@ -257,6 +254,11 @@ class Constants:
     assumed: str
     conditions: tuple[Precondition, ...]
 
+    @property
+    def mark(self) -> str:
+        """What the name of a bound says about constants that are assumed."""
+        return f", assumes {self.assumed}" if self.assumed else ""
+
     @classmethod
     def of(cls, queries: Queries, declared: Declared, known_radius: float | None) -> "Constants":
         """From what was declared, the ranker's parameters, the scaling of the queries, or the sample, in this order."""
@@ -323,14 +325,18 @@ def facts_of(loss: Loss, labels: tuple[float, float], *, first_ball_known: bool)
     declared = {
         one.sentence: replace(one, met=True) for one in (uniform.STEEP_L2, uniform.STEEP_MAX, uniform.SMOOTH_TO_B)
     }
-    wider = (labels[0], labels[1] + 1)
-    if loss.range(1.0, 2, labels) == loss.range(1.0, 2, wider):
-        span = replace(uniform.SPAN, met=True)
-    else:
+    span = replace(uniform.SPAN, met=True)
+    if range_needs_labels(loss, labels):
         span = Precondition(f"no future label is above {labels[1]:g}, so that {uniform.SPAN.sentence}")
     convex = replace(CONVEX, met=loss.convex)
     first_ball = replace(uniform.FIRST_BALL, met=True if first_ball_known else None)
     return declared | {uniform.SPAN.sentence: span, CONVEX.sentence: convex, uniform.FIRST_BALL.sentence: first_ball}
+
+
+def range_needs_labels(loss: Loss, labels: tuple[float, float]) -> bool:
+    """Whether the range of the loss depends on the largest label, which is known from the sample only."""
+    low, high = labels
+    return loss.range(1.0, 2, labels) != loss.range(1.0, 2, (low, high + 1))
 
 
 def with_known_preconditions(bound: Bound, facts: Facts) -> Bound:
@@ -346,6 +352,7 @@ def claim_with_known_preconditions(claim: Claim, facts: Facts) -> Claim:
 # ------------------------------------------------------------------------------------------- risk of linear weights
 
 
+Span: TypeAlias = tuple[float, float]
 Ball: TypeAlias = Callable[[float, float, float], Bound]  # of the sample's risk, the size of the ball, and delta
 
 ABOVE = Precondition("on every query the loss is at least 1 - measure, ties in the worst order", True)
@@ -409,12 +416,6 @@ class LossOnSample:
             among=among,
         )
 
-    @property
-    def range_needs_labels(self) -> bool:
-        """Whether the range of the loss depends on the largest label, which is known from the sample only."""
-        low, high = self.labels
-        return self.loss.range(1.0, 2, (low, high)) != self.loss.range(1.0, 2, (low, high + 1))
-
     def span(self, W: float, constants: Constants) -> tuple[float, float]:
         """The smallest and the largest loss of a query, for every w with norm(w) <= W."""
         low, high = self.loss.range(W * constants.radius, constants.m, self.labels)
@@ -428,7 +429,7 @@ def uniform_claims(
 
     Two kinds of bounds are no candidates for the headline at ``delta``. The first would be vacuous whatever the sample
     had been, even for the smallest ball and a loss of 0; the declared constants and the number of queries decide that
-    beforehand, so that it costs no delta. The second rests on a range that is known from the labels of the sample only:
+    beforehand, so it costs no delta. The second rests on a range that is known from the labels of the sample only:
     the sample would otherwise choose how many bounds are compared.
 
     If queries repeat each other, it is not known which of them are draws. Every bound grows with the mean loss and
@@ -457,7 +458,7 @@ def uniform_claims(
         hopeless = found.loss.upper_bounds == measure and fitted(at_best[kind], None, 0.0, delta).vacuous
         return Claim(
             lambda level: fitted(balls[kind], risk_on_sample, norm, level),
-            headline=not (constants.assumed or hopeless or found.range_needs_labels),
+            headline=not (constants.assumed or hopeless or range_needs_labels(found.loss, found.labels)),
         )
 
     return [claim(kind) for kind in balls]
@@ -466,23 +467,49 @@ def uniform_claims(
 def _balls(found: LossOnSample, constants: Constants, G: float, n: int, d: int) -> dict[str, Ball]:
     """The bounds for a ball, as functions of the empirical risk, the size of the ball and delta."""
     R, m, H1 = constants.radius, constants.m, found.loss.smoothness(constants.m)
-
-    def shared(risk: float, W: float, delta: float) -> dict[str, Any]:
-        low, high = found.span(W, constants)
-        return {"risk": risk, "n": n, "m": m, "delta": delta, "b": high - low, "low": low}
-
-    # adding a constant to all scores changes no loss, so gradients sum to 0: half of the l1 norm G is positive
-    balls: dict[str, Ball] = {
-        "l2": lambda risk, W, delta: uniform.l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
-        "linf": lambda risk, W, delta: uniform.linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
-        # no entry of a row exceeds its norm
-        "l1": lambda risk, W, delta: uniform.l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
-    }
+    balls = lipschitz_balls(lambda W: found.span(W, constants), G, R, m, n, d)
     if math.isfinite(H1) and found.loss.nonnegative:
         balls["smooth"] = lambda risk, W, delta: uniform.smooth_ball(
             risk=risk, H1=H1, W=W, radius=R, m=m, n=n, B=found.span(W, constants)[1], delta=delta
         )
     return balls
+
+
+def lipschitz_balls(span: Callable[[float], Span], G: float, R: float, m: int, n: int, d: int) -> dict[str, Ball]:
+    """The bounds for a ball of a loss whose gradients have l1 norms of at most G.
+
+    Parameters
+    ----------
+    span : callable
+        The smallest and the largest loss of a query in a ball of this size.
+    G : float
+        The largest l1 norm of a gradient with respect to the scores.
+    R : float
+        The radius of the documents.
+    m : int
+        The length of the longest query.
+    n : int
+        The number of queries.
+    d : int
+        The number of features.
+
+    Returns
+    -------
+    dict of str to callable
+        By the norm of the ball.
+    """
+
+    def shared(risk: float, W: float, delta: float) -> dict[str, Any]:
+        low, high = span(W)
+        return {"risk": risk, "n": n, "m": m, "delta": delta, "b": high - low, "low": low}
+
+    # adding a constant to all scores changes no loss, so gradients sum to 0: half of the l1 norm G is positive
+    return {
+        "l2": lambda risk, W, delta: uniform.l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(risk, W, delta)),
+        "linf": lambda risk, W, delta: uniform.linf_ball(G=G, W=W, radius=R, **shared(risk, W, delta)),
+        # no entry of a row exceeds its norm
+        "l1": lambda risk, W, delta: uniform.l1_ball(G=G, W1=W, entry=R, d=d, **shared(risk, W, delta)),
+    }
 
 
 def one_of_several(bound: Bound, among: int, delta: float) -> Bound:
@@ -501,10 +528,9 @@ def about_future_queries(
 ) -> Bound:
     """The bound with its quantity in words, and with the preconditions of the sample and the constants."""
     above = found.loss.upper_bounds == measure
-    mark = f", assumes {constants.assumed}" if constants.assumed else ""
     return replace(
         bound,
-        name=f"{bound.name}, {found.loss.name}{mark}",
+        name=f"{bound.name}, {found.loss.name}{constants.mark}",
         bounds=found.population.number(measure.title) if above else f"{found.loss.name} loss on {found.population}",
         terms=dict(bound.terms) | {"measured_radius": constants.measured},
         preconditions=(

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Mask, Vector
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
@@ -240,7 +240,7 @@ class _Collected:
     def add_training(self, sample: ScoredSample, declared: Declared) -> None:
         """Bounds on the training queries, and from them on future queries."""
         ranker, measure = self.ranker, self.measure
-        learned, training = self._learned(sample.queries), self.training
+        learned, training = self._training_precondition(sample.queries), self.training
         queries = sample.queries.with_document_weight(None)  # bounds count documents equally
         sample = replace(sample, queries=queries)
         if training is not None:
@@ -301,7 +301,7 @@ class _Collected:
                 )
         return found
 
-    def _learned(self, queries: Queries) -> Precondition:
+    def _training_precondition(self, queries: Queries) -> Precondition:
         seen = self.ranker.record_.seen
         record = None if seen is None else seen.record
         if record is None:
@@ -338,9 +338,6 @@ def _one_number(claims: list[Claim], delta: float, wanted: str) -> list[Claim]:
 # --------------------------------------------------------------------------------------------------------- the hold-out
 
 
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 # of scores of another origin
 UNSEEN = "these queries were used neither for training nor for model selection by the source of the scores"
 
@@ -351,18 +348,18 @@ class HoldoutPart:
 
     Attributes
     ----------
-    claims : list of Claim
-        The bounds.
     notes : list of str
         What was seen before, what is left out, and why there may be no bound.
+    claims : list of Claim
+        The bounds.
     missing : str
         Why there is no bound, and what to do; empty if there is one.
     used : int
         The number of queries that take part.
     """
 
-    claims: list[Claim]
     notes: list[str]
+    claims: list[Claim] = field(default_factory=list)
     missing: str = ""
     used: int = 0
 
@@ -411,11 +408,10 @@ def holdout_part(
     notes, unseen = [], Precondition(NOT_SEEN if seen is not None else UNSEEN, None)
     same = np.zeros(len(queries), bool)
     if seen is not None:
-        found, more = _compared(queries, seen, n_jobs)
+        found, more = _compare_with_fit(queries, seen, n_jobs)
         notes += more
         if found.changed:
             return HoldoutPart(
-                claims=[],
                 notes=notes,
                 missing="the hold-out has changed copies of queries that were used in training; pass queries that the "
                 "model has not seen",
@@ -424,10 +420,10 @@ def holdout_part(
         unseen = Precondition(NOT_SEEN, True if about_it and found.certain else None)
     if same.all():
         missing = f"all {len(queries):,} hold-out queries were used in training; pass queries the model has not seen"
-        return HoldoutPart(claims=[], notes=notes, missing=missing)
+        return HoldoutPart(notes=notes, missing=missing)
     if np.isnan(values).all():
         notes.append(f"{title} is undefined for every query of the hold-out")
-        return HoldoutPart(claims=[], notes=notes, missing=notes[-1])
+        return HoldoutPart(notes=notes, missing=notes[-1])
     group = same_content(queries, n_jobs=n_jobs)
     repeated = int((np.bincount(group)[group] > 1).sum())
     if repeated:
@@ -446,7 +442,7 @@ def holdout_part(
             of = f"{every}, undefined counted as 0"
             claims += [holdout_claims(losses, of=of, headline=False, **rest)[-1]] if claims else []
     except RankwiseError as error:  # weights that differ
-        return HoldoutPart(claims=[], notes=[*notes, f"no hold-out bound: {error}"], missing=str(error))
+        return HoldoutPart(notes=[*notes, f"no hold-out bound: {error}"], missing=str(error))
     missing = (
         "" if claims else "every hold-out query that counts was used in training; pass queries the model has not seen"
     )
@@ -462,7 +458,7 @@ class _Compared:
     certain: bool
 
 
-def _compared(queries: Queries, seen: Seen, n_jobs: int | None) -> tuple[_Compared, list[str]]:
+def _compare_with_fit(queries: Queries, seen: Seen, n_jobs: int | None) -> tuple[_Compared, list[str]]:
     """The comparison with what was seen, and notes on it."""
     notes, total = [], len(queries)
     same, changed, common = (np.zeros(total, bool) for _ in range(3))

@@ -84,20 +84,30 @@ def gap_bound(objective: float, gap: float, of: str = "objective") -> Bound:
     )
 
 
+def _solved_for(
+    training: TrainingObjective, sample: "ScoredSample", constants: "Constants"
+) -> tuple[int, float, float, Precondition] | None:
+    """(n, R, G, whether features are raw) of a convex problem that was solved; None for others."""
+    loss, queries = training.loss, sample.queries
+    n = int((queries.query_weight > 0).sum())
+    factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
+    raw = bool((factor == 1).all())
+    R = constants.radius if raw else largest_radius(queries.X, queries.start, queries.rows, factor)
+    G = loss.lipschitz_l1(constants.m)
+    if not (loss.convex and math.isfinite(training.gap) and n and R > 0 and 0 < G < math.inf):
+        return None
+    return n, R, G, Precondition("features are raw, not scaled by statistics of these queries", raw)
+
+
 def expected_excess(training: TrainingObjective, sample: "ScoredSample", constants: "Constants") -> Bound | None:
     """The excess of regularized minimization in expectation over samples; None without a convex loss and an alpha.
 
     W is the declared norm, or else the norm for which this alpha gives the smallest bound.
     """
-    loss, alpha, queries = training.loss, training.alpha, sample.queries
-    n = int((queries.query_weight > 0).sum())
-    factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
-    as_they_are = bool((factor == 1).all())
-    R = constants.radius if as_they_are else largest_radius(queries.X, queries.start, queries.rows, factor)
-    G = loss.lipschitz_l1(constants.m)
-    solved = loss.convex and alpha > 0 and math.isfinite(training.gap)
-    if not (solved and n and R > 0 and 0 < G < math.inf):
+    loss, alpha, known = training.loss, training.alpha, _solved_for(training, sample, constants)
+    if known is None or not alpha > 0:
         return None
+    n, R, G, raw = known
     W = training.norm or 2 * G * R / (alpha * math.sqrt(n))
     gap = max(0.0, training.gap)  # rounding may take it below
     bound = rerm(G=G, W=W, radius=R, n=n, lambda_=alpha, gap=gap, fixed=training.alpha_fixed)
@@ -106,11 +116,11 @@ def expected_excess(training: TrainingObjective, sample: "ScoredSample", constan
     worst = float(loss.range(R * math.sqrt(2 * at_center / alpha), constants.m, sample.label_span)[1])
     return replace(
         bound,
-        name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
+        name=f"{bound.name}, {loss.name}{constants.mark}",
         bounds=f"expected excess of the {loss.name} loss over weights of norm W",
         preconditions=(
             *bound.preconditions,
-            Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
+            raw,
             Precondition("w0 does not depend on these queries", training.center_fixed),
             sample.count_the_same,
             *constants.conditions,
@@ -127,36 +137,32 @@ def minimizer_excess(
     The gap to the minimum is added: weights whose mean loss is above the minimum by the gap have at most that much more
     excess.
     """
-    loss, W, queries = training.loss, training.max_norm, sample.queries
-    n = int((queries.query_weight > 0).sum())
-    factor, _ = scale_factors(queries, training.scale)  # type: ignore[arg-type]
-    as_they_are = bool((factor == 1).all())
-    R = constants.radius if as_they_are else largest_radius(queries.X, queries.start, queries.rows, factor)
-    G = loss.lipschitz_l1(constants.m)
-    solved = loss.convex and W > 0 and math.isfinite(training.gap) and training.center_fixed is True
-    if not (solved and n and R > 0 and 0 < G < math.inf):
+    loss, W, known = training.loss, training.max_norm, _solved_for(training, sample, constants)
+    if known is None or not (W > 0 and training.center_fixed is True):
         return None
+    n, R, G, raw = known
     low, high = loss.range(W * R, constants.m, sample.label_span)
     shared: dict[str, Any] = {"G": G, "m": constants.m, "n": n, "b": float(high - low)}
     gap = max(0.0, training.gap)  # rounding may take it below
 
     def at(delta: float) -> Bound:
         if training.max_norm_order == "l1":  # no entry of a row exceeds its norm
-            bound = l1_erm(W1=W, entry=R, d=len(factor), delta=delta, **shared)
+            bound = l1_erm(W1=W, entry=R, d=sample.queries.n_features, delta=delta, **shared)
         else:
             bound = linf_erm(W=W, radius=R, delta=delta, **shared)
-        decided = (replace(MINIMIZER, met=True), replace(BALL, met=training.alpha_fixed))
-        known = {one.sentence: one for one in decided}
+        decided = {
+            one.sentence: replace(one, met=met) for one, met in ((MINIMIZER, True), (BALL, training.alpha_fixed))
+        }
         return replace(
             bound,
-            name=f"{bound.name}, {loss.name}" + (f", assumes {constants.assumed}" if constants.assumed else ""),
+            name=f"{bound.name}, {loss.name}{constants.mark}",
             bounds=f"excess of the {loss.name} loss over the best weights of {training.max_norm_order} norm {W:g}",
             statement=f"{bound.statement} + gap",
             value=bound.value + gap,
             terms={**bound.terms, "gap": gap},
             preconditions=(
-                *(known.get(one.sentence, one) for one in bound.preconditions),
-                Precondition("features are raw, not scaled by statistics of these queries", as_they_are),
+                *(decided.get(one.sentence, one) for one in bound.preconditions),
+                raw,
                 sample.count_the_same,
                 *constants.conditions,
             ),

@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Vector
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.measures._base import Measure, parse
@@ -31,24 +31,14 @@ from rankwise.rankers._model_selection import (
     best_alpha,
     mean_over_held_out,
 )
-from rankwise.rankers.linear.least_squares import (
-    Problem,
-    Solved,
-    joined,
-    no_scale,
-    within_query_scale,
-)
+from rankwise.rankers.linear.least_squares import Problem, Solved, joined, no_scale, within_query_scale
 from rankwise.rankers.linear.ridge import (
     RELATIVE_ALPHAS,
     ProblemsJob,
     RegressionTerms,
     balance_of,
     problems_of_parts,
-    read_coef,
 )
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 TARGETS = ("gains", "labels", "gains / ideal DCG@10")
 # Members are (balanced, number of the target).
@@ -93,7 +83,7 @@ class CommitteeProblems:
     def of(cls, selection: PooledSelection, scale: Scale, n_jobs: int | None) -> Self:
         """The problems of all parts, from one pass over X for each balance."""
         sets = selection.pool.sets
-        numbers = selection.pool.by_sets(selection.parts)
+        numbers = [selection.pool.by_set(part) for part in selection.parts]
         plain, balance = (1.0, 1.0), balance_of(sets)
 
         def problems(balance: tuple[float, float]) -> list[Problem]:
@@ -108,20 +98,20 @@ class CommitteeProblems:
         """The problem with plain documents, without a part."""
         return joined(self.problems[False], without)
 
-    def solved(self, without: int | None = None) -> dict[bool, Solved]:
+    def solve(self, without: int | None = None) -> dict[bool, Solved]:
         """The factorized problems of both balances, without a part."""
         found = {False: self.plain(without).ridge(self.scale)}
         same = self.problems[True] is self.problems[False]
         found[True] = found[False] if same else joined(self.problems[True], without).ridge(self.scale)
         return found
 
-    def judged(self, grid: Sequence[float]) -> Matrix:
+    def judge(self, grid: Sequence[float]) -> Matrix:
         """For every member and every relative alpha the mean of the measures on queries that were held out."""
         measures: list[Measure] = [parse(one) for one in SELECTED_BY]
         values: list[list[Matrix]] = [[] for _ in MEMBERS]
         weights = []
         for trial in self.selection.trials:
-            held, solved = trial.prepared(measures), self.solved(trial.without)
+            held, solved = trial.prepare(measures), self.solve(trial.without)
             weights.append(held.weight)
             for own, (balance, target) in zip(values, MEMBERS, strict=True):
                 problem = solved[balance]
@@ -144,7 +134,7 @@ class CommitteeProblems:
         ndarray, shape (n_members, n_features)
             Rows of 0 where scores do not vary.
         """
-        solved, plain = self.solved(without), self.plain(without)
+        solved, plain = self.solve(without), self.plain(without)
         found = []
         for alpha, (balance, target) in zip(alphas, MEMBERS, strict=True):
             coef = solved[balance].weights([solved[balance].unit * alpha], target)[0]
@@ -153,11 +143,11 @@ class CommitteeProblems:
         return np.array(found)
 
 
-def chosen_alphas(problems: CommitteeProblems, grid: Sequence[float]) -> tuple[tuple[float, ...], Matrix]:
+def choose_alphas(problems: CommitteeProblems, grid: Sequence[float]) -> tuple[tuple[float, ...], Matrix]:
     """The best relative alpha of every member, and what each was judged by."""
     judged = np.full((len(MEMBERS), len(grid)), np.nan)
     if len(grid) > 1 and problems.selection.trials:
-        judged = problems.judged(grid)
+        judged = problems.judge(grid)
     return tuple(grid[best_alpha(grid, one)] for one in judged), judged
 
 
@@ -243,7 +233,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         grid = as_grid(self.alpha, RELATIVE_ALPHAS)
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         problems = CommitteeProblems.of(selection, self.scale, self.n_jobs)
-        alphas, judged = chosen_alphas(problems, grid)
+        alphas, judged = choose_alphas(problems, grid)
         self.members_ = problems.members(alphas)
         self.coef_ = self.members_.mean(axis=0)
         self._tell(np.array(alphas), np.array(grid), judged)
@@ -261,7 +251,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
         member = np.repeat(np.arange(len(MEMBERS)), len(grid))
         self._path_ = {"member": member, "alpha": np.tile(grid, len(MEMBERS)), JUDGED: judged.ravel()}
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         grid = self.path_["alpha"][: len(self.path_) // len(MEMBERS)]
         judged = self.path_[JUDGED].reshape(len(MEMBERS), -1)
         arrays = {"coef": self.coef_, "members": self.members_, "alphas": self.alphas_["alpha"]}
@@ -269,7 +259,7 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self._measure()  # which a stranger's file may have made up
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.members_ = store.array("members", np.float64, (len(MEMBERS), self.n_features_in_))
         alphas, grid = store.array("alphas", np.float64, (len(MEMBERS),)), store.array("grid", np.float64, (None,))
         self._tell(alphas, grid, store.array("judged", np.float64, (len(MEMBERS), len(grid))))

@@ -1,8 +1,8 @@
 """Ridge regression within queries: its moments from one pass over X, and all penalties from one factorization.
 
 min over w, b of sum_i c_i (w . x_i + b_q(i) - g_i)^2 + alpha norm(w)^2 has one intercept per query, which no ranking
-sees. The best intercepts take the weighted means of the query off x and g, so that A = sum c x x' and sum c g x of the
-centered rows determine w: :class:`Moments`. They are sums over queries, so that the problem without some of them is a
+sees. The best intercepts take the weighted means of the query off x and g, so A = sum c x x' and sum c g x of the
+centered rows determine w: :class:`Moments`. They are sums over queries, so the problem without some of them is a
 sum of parts, and several targets g share A. If there are fewer rows than features, the rows themselves are fewer:
 :class:`WeightedRows`. With one intercept for all documents, rows are shifted instead, and the sums of the shifted rows,
 kept beside their products, center any union of parts.
@@ -22,15 +22,13 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from rankwise._arrays import Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.machine.jit import FLOATS_IN, INTS_IN, MATRIX, MATRIX_IN, compiled, features_in, kernel
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Targets = Callable[[Queries], Matrix]
 
 # Values per chunk of rows in float64, 1.5 MB, and the least and largest number of rows: the bits depend on them.
@@ -119,21 +117,21 @@ class _Rows:
         """sum z z' over the rows; the caller keeps BLAS on one thread."""
         step = max(_FEWEST, min(_MOST, _VALUES // self.width))
         if self.about.shift is not None:
-            return self._shifted_sums(0, int(self.start[-1]), self.about.shift, step)
+            return self._sum_shifted(0, int(self.start[-1]), self.about.shift, step)
         chunks = list(parallel.query_chunks(self.start, step))
         short = [chunk for chunk in chunks if self.start[chunk[1]] - self.start[chunk[0]] <= step]
-        sums = self._added([(self.centered, *chunk) for chunk in short])
+        sums = self._sum_products([(self.centered, *chunk) for chunk in short])
         for first, last in sorted(set(chunks) - set(short)):  # a query longer than a chunk
             low, high = int(self.start[first]), int(self.start[last])
             head = self.X[self.rows[low] if len(self.rows) else low].astype(np.float64)
-            sums += _centered(self._shifted_sums(low, high, head, step))
+            sums += _center(self._sum_shifted(low, high, head, step))
         return sums
 
-    def _shifted_sums(self, low: int, high: int, shift: Vector, step: int) -> Matrix:
+    def _sum_shifted(self, low: int, high: int, shift: Vector, step: int) -> Matrix:
         pieces = [(first, min(first + step, high)) for first in range(low, high, step)]
-        return self._added([(self.shifted, first, last, shift) for first, last in pieces])
+        return self._sum_products([(self.shifted, first, last, shift) for first, last in pieces])
 
-    def _added(self, tasks: Sequence[tuple[Any, ...]]) -> Matrix:
+    def _sum_products(self, tasks: Sequence[tuple[Any, ...]]) -> Matrix:
         """The sum over the tasks of z' z, in their order."""
 
         def product(number: int) -> Matrix:
@@ -151,7 +149,7 @@ class _Rows:
         return sums
 
 
-def _centered(sums: Matrix) -> Matrix:
+def _center(sums: Matrix) -> Matrix:
     """sum c z z' of rows with a leading 1, after their weighted mean is taken off."""
     found = sums - np.outer(sums[0], sums[0]) / (sums[0, 0] or 1.0)
     found[0], found[:, 0] = 0.0, 0.0
@@ -208,7 +206,7 @@ class Moments:
 
     def squares(self) -> Vector:
         """The diagonal of A: the weighted sum of squares of every centered feature."""
-        return np.diag(_centered(self.sums))[1 : self.n_features + 1].copy()
+        return np.diag(_center(self.sums))[1 : self.n_features + 1].copy()
 
     def deviation(self, coef: Vector) -> float:
         """The standard deviation within queries of the scores by weights on raw features."""
@@ -220,12 +218,12 @@ class Moments:
     def matrix(self, scale: Vector) -> Matrix:
         """A for features times ``scale``."""
         end = self.n_features + 1
-        return np.asarray(_centered(self.sums)[1:end, 1:end] * np.outer(scale, scale))
+        return np.asarray(_center(self.sums)[1:end, 1:end] * np.outer(scale, scale))
 
     def ridge(self, scale: Vector) -> "Solved":
         """Factorize A for features times ``scale``, for all penalties and all targets."""
         end = self.n_features + 1
-        right = _centered(self.sums)[1:end, end:] * scale[:, None]
+        right = _center(self.sums)[1:end, end:] * scale[:, None]
         with one_blas_thread():
             values, vectors = np.linalg.eigh(self.matrix(scale))
             return Solved(values, vectors, np.asarray(vectors.T @ right), scale * self.factor)
@@ -268,7 +266,7 @@ class WeightedRows:
         rows = np.concatenate([self.z, other.z])
         return WeightedRows(rows, self.n_features, self.total + other.total, self.factor)
 
-    def _centered(self) -> Matrix:
+    def _center(self) -> Matrix:
         """(x, g) of the rows, after the weighted mean of rows with a leading 1 is taken off."""
         one = self.z[:, 0]
         mean = (one[:, None] * self.z[:, 1:]).sum(axis=0) / (float((one**2).sum()) or 1.0)
@@ -276,16 +274,16 @@ class WeightedRows:
 
     def squares(self) -> Vector:
         """The diagonal of A: the weighted sum of squares of every centered feature."""
-        return np.asarray((self._centered()[:, : self.n_features] ** 2).sum(axis=0))
+        return np.asarray((self._center()[:, : self.n_features] ** 2).sum(axis=0))
 
     def deviation(self, coef: Vector) -> float:
         """The standard deviation within queries of the scores by weights on raw features."""
-        scores = (self._centered()[:, : self.n_features] * raw_over(coef, self.factor)).sum(axis=1)
+        scores = (self._center()[:, : self.n_features] * raw_over(coef, self.factor)).sum(axis=1)
         return float(np.sqrt((scores**2).sum() / (self.total or 1.0)))
 
     def ridge(self, scale: Vector) -> "Solved":
         """Factorize Z Z' for features times ``scale``, for all penalties and all targets."""
-        rows = self._centered()
+        rows = self._center()
         z = rows[:, : self.n_features] * scale
         with one_blas_thread():
             values, vectors = np.linalg.eigh(z @ z.T)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import Check
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
@@ -15,9 +16,6 @@ from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import LinearRanker
 from rankwise.rankers._parameters import is_vector
-from rankwise.rankers.linear.ridge import read_coef
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -103,7 +101,7 @@ class LinearModel(LinearRanker):
         """
         model = cls(measure, coef=np.asarray(coef, dtype=np.float64).tolist(), intercept=intercept, missing=missing)
         model._check_parameters()
-        width = len(model._given(0))
+        width = len(np.atleast_1d(coef))
         names = checks.as_names(feature_names, width)
         model.n_features_in_ = width
         if names is not None:
@@ -117,17 +115,11 @@ class LinearModel(LinearRanker):
         self._set()
 
     def _set(self) -> None:
-        coef = self._given(self.n_features_in_)
+        coef = np.ones(self.n_features_in_) if self.coef is None else np.array(self.coef, dtype=np.float64)
         if len(coef) != self.n_features_in_:
             raise DataError(f"coef must have one weight per feature, {self.n_features_in_}, got {len(coef)} weights")
         self.coef_ = coef
         self.intercept_ = float(self.intercept)
-
-    def _given(self, width: int) -> Vector:
-        """The weights as finite numbers; ``width`` ones if there are none."""
-        if self.coef is None:
-            return np.ones(width)
-        return np.array(self.coef, dtype=np.float64)
 
     def _scores(self, X: checks.Floats) -> Vector:
         # without an intercept the scores are those of any linear ranker to the bit
@@ -136,11 +128,11 @@ class LinearModel(LinearRanker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return {"intercept": self.intercept_}, {"coef": self.coef_}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        coef = read_coef(store, self.n_features_in_)  # first: a false number of features then takes no memory
+        coef = self._read_coef(store)  # first: a false number of features then takes no memory
         self._measure()
         self._set()  # checks the parameters
         self.coef_, self.intercept_ = coef, float(facts["intercept"])

@@ -2,7 +2,7 @@
 
 :class:`ListNet` is the ranker. Its solver "sgd" is an online learner, with the rounds, the ledger and the streams of
 :class:`~rankwise.rankers.online.learner.LinearOnlineLearner`. Its solver "lbfgs" minimizes a regularized mean over all
-queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so that the weights for the
+queries; :class:`ListNetRun` holds the descent for one alpha. Every descent begins at 0, so the weights for the
 selected alpha are those of a fit with this alpha alone.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import NonNegativeFloat, PositiveFloat, PositiveInt
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
@@ -36,13 +36,10 @@ from rankwise.rankers._model_selection import (
     parts_of,
 )
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.online.learner import LinearOnlineLearner, theory_step
 from rankwise.solvers.batch.descent import Function, descend
 from rankwise.solvers.batch.risk import mean_share
 from rankwise.solvers.online.config import OnlineConfig, Step
-
-Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-6, 2))
 # Evaluations of one descent on data of a few hundred features, for an estimate of what a fit will cost.
@@ -219,16 +216,17 @@ class ListNet(LinearOnlineLearner):
             raise AttributeError(f"ListNet has {name} only after rounds of solver='sgd'")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        if self.eta != "theory":
-            return self._resumed(self.eta)
+    def _loss(self) -> ListNetLoss:
+        return ListNetLoss(target=self.target)
+
+    def _theory_step(self, queries: Queries | None) -> float:
         # theory_step takes a scale that rounds know, and "auto" is none
         online: Any = type(self)(**self.get_params() | {"scale": self._round_scale()})
-        return self._resumed(theory_step(online, ListNetLoss(target=self.target), queries))
+        return theory_step(online, self._loss(), queries)
 
     def _resumed(self, eta: float) -> OnlineConfig:
         return OnlineConfig(
-            loss=ListNetLoss(target=self.target),
+            loss=self._loss(),
             measure=self._measure(),
             update="always",
             eta=eta,
@@ -262,17 +260,13 @@ class ListNet(LinearOnlineLearner):
                 bar.advance()
             return worth
 
-        def keep() -> bool:
-            """Set the best run so far, of which the last may be unfinished; False before the first step."""
-            begun = [run for run in runs if run.steps]
-            if not any(len(run.steps) > 1 for run in begun):
-                return False
-            self._take_batch(begun, alphas, judged, queries, validation)
-            return True
+        def keep() -> None:
+            """Set the best run so far, of which the last may be unfinished."""
+            self._take_batch([run for run in runs if run.steps], alphas, judged, queries, validation)
 
         descents = len(alphas) * (len(parts) or 1) + bool(parts)
-        bar = progress("descending", descents, enabled=None if self.verbose else False)
-        with bar, self._keep_on_interrupt(keep):
+        bar = self._progress("descending", descents)
+        with bar, self._keep_on_interrupt(keep, finished=lambda: any(len(run.steps) > 1 for run in runs)):
             if parts:
                 judged = mean_over_folds(queries, parts, judge)
             # without a validation set one alpha is left: the one that the folds selected, or the largest
@@ -285,7 +279,7 @@ class ListNet(LinearOnlineLearner):
     def _expected_passes(self, queries: QuerySource) -> Any:
         if not self._is_batch():
             return super()._expected_passes(queries)
-        loss, alphas = ListNetLoss(target=self.target), as_grid(self.alpha, ALPHAS)
+        loss, alphas = self._loss(), as_grid(self.alpha, ALPHAS)
         descents = len(alphas) * self.folds + 1 if len(alphas) > 1 else 1
         usual = descents * min(self.steps, _USUAL_STEPS)
         arguments = (np.zeros(queries.n_features), loss)
@@ -293,7 +287,7 @@ class ListNet(LinearOnlineLearner):
 
     def _objective(self, queries: Queries, alpha: float, factor: Vector) -> Function:
         """Value and gradient as a function of weights on features times ``factor``."""
-        lists, share = LossOverLists.of(ListNetLoss(target=self.target), queries), mean_share(queries)
+        lists, share = LossOverLists.of(self._loss(), queries), mean_share(queries)
 
         def value_and_slope(w: Vector) -> tuple[float, Vector]:
             value, slope = lists(w * factor, n_jobs=self.n_jobs)
@@ -341,7 +335,7 @@ class ListNet(LinearOnlineLearner):
         self.coef_, self.alpha_, self.step_ = best.coef, best.alpha, best.best
         self.path_ = Table({"alpha": list(alphas), self._measure().title: judged})
         coefs = [step.w * best.factor for step in best.steps]
-        self.history_ = self._drawn(
+        self.history_ = self._as_history(
             {
                 "step": np.arange(len(best.steps)),
                 "objective": [step.objective for step in best.steps],
@@ -351,7 +345,7 @@ class ListNet(LinearOnlineLearner):
             }
         )
 
-    def _drawn(self, columns: Mapping[str, Any]) -> History:
+    def _as_history(self, columns: Mapping[str, Any]) -> History:
         return History(columns, ("train", "validation"), f"{self._measure().title} along the descent")
 
     def _training_objective(self) -> TrainingObjective | None:
@@ -360,7 +354,7 @@ class ListNet(LinearOnlineLearner):
             return super()._training_objective()
         slope = float(self.history_["gradient"][self.step_])
         return TrainingObjective(
-            loss=ListNetLoss(target=self.target),
+            loss=self._loss(),
             alpha=self.alpha_ or math.nan,
             alpha_fixed=False if len(self.path_) > 1 else None,
             scale=self.scale,
@@ -371,7 +365,7 @@ class ListNet(LinearOnlineLearner):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         if "history_" not in self.__dict__:
             return super()._state()
         facts = {"alpha": self.alpha_, "step": self.step_}
@@ -383,9 +377,9 @@ class ListNet(LinearOnlineLearner):
         if "alpha" not in facts:
             super()._restore(facts, store)
             return
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.alpha_, self.step_ = float(facts["alpha"]), int(facts["step"])
-        self.history_ = self._drawn(read_history(store, COLUMNS))
+        self.history_ = self._as_history(read_history(store, COLUMNS))
         if not 0 <= self.step_ < len(self.history_):
             raise RankwiseError(f"its weights are those of step {self.step_} of {len(self.history_)}")
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("strengths", "judged"))
@@ -405,7 +399,7 @@ class BatchStep(NamedTuple):
 class ListNetRun:
     """The descent for one alpha, on features times ``factor``: its steps, the start at 0 first.
 
-    Steps are only added, so that those that were finished are complete after Ctrl-C.
+    Steps are only added, so those that were finished are complete after Ctrl-C.
     """
 
     alpha: float

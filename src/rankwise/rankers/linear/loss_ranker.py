@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Numbers, Vector
 from rankwise._parameters import OpenFraction, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -29,13 +29,13 @@ from rankwise.queries.chunks import radius_of, scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySource
 from rankwise.rankers._base import AnyMeasure, LinearRanker
-from rankwise.rankers._history import History, history_arrays, read_history
+from rankwise.rankers._history import History, history_arrays, read_history, typed_columns
 from rankwise.rankers._model_selection import (
     PositiveAlphas,
     SelectionParameters,
     as_grid,
-    held_out,
-    mean_over_parts,
+    hold_out,
+    mean_of_known,
     measure_of_weights,
     parts_of,
     path_arrays,
@@ -43,10 +43,9 @@ from rankwise.rankers._model_selection import (
 )
 from rankwise.rankers._parameters import AnyLoss, Weights, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import RidgeRanker, read_coef
+from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.solvers.batch.risk import Attempt, BundleRisk, NewtonRisk, Risk, mean_share
 
-Vector = NDArray[np.float64]
 PenaltyName = Literal["l2", "l1"]
 Prior = Literal["ridge"] | Weights | None
 
@@ -139,24 +138,22 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         factor, _ = scale_factors(queries, self.scale)
         levels = self._levels(queries, factor)
         parts = parts_of(queries, self.folds, self.random_state) if validation is None and len(levels) > 1 else []
+        solves = len(set(levels)) * len(parts) + 1 if parts else len(set(levels))
         judged = np.full(len(levels), np.nan)
         attempts: list[Attempt] = []
 
-        def keep() -> bool:
+        def keep() -> None:
             judged_ones = [attempt for attempt in attempts if attempt.worth]
             begun = judged_ones or [attempt for attempt in attempts if attempt.rounds]
-            if not begun:
-                return False
             worth = np.array([attempt.worth[0] if attempt.worth else math.nan for attempt in begun])
             self._set(begun[self._best([attempt.level for attempt in begun], worth)], attempts, levels, judged, factor)
-            return True
 
         with (
-            self._keep_on_interrupt(keep),
-            progress("fitting", self._solves(levels, parts), enabled=None if self.verbose else False) as bar,
+            self._keep_on_interrupt(keep, finished=lambda: any(attempt.rounds for attempt in attempts)),
+            self._progress("fitting", solves) as bar,
         ):
             if parts:
-                judged = mean_over_parts([self._judged_on(part, queries, levels, factor, bar) for part in parts])
+                judged = mean_of_known([self._judge_part(part, queries, levels, factor, bar) for part in parts])
                 levels_left = [levels[self._best(levels, judged)]]
             else:
                 levels_left = self._easiest_first(levels)
@@ -192,11 +189,11 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
             attempt.run(risk, self.tolerance, self.max_calls, bar)
             attempt.worth.append(measure_of_weights(held, attempt.rounds[-1].w * factor, self._measure(), self.n_jobs))
 
-    def _judged_on(
-        self, part: NDArray[np.int64], queries: QuerySource, levels: Sequence[float], factor: Vector, bar: progress
+    def _judge_part(
+        self, part: Numbers, queries: QuerySource, levels: Sequence[float], factor: Vector, bar: progress
     ) -> list[float]:
         """The measure of every level on held-out queries."""
-        train, held = held_out(queries, part)
+        train, held = hold_out(queries, part)
         attempts: list[Attempt] = []
         # the held-out queries judge: a prior that was selected by them would have seen them
         prior = self._prior(train, None, factor)
@@ -205,25 +202,17 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         return [found[level] for level in levels]
 
     def _set(
-        self,
-        taken: Attempt,
-        attempts: Sequence[Attempt],
-        levels: Sequence[float],
-        judged: Vector,
-        factor: Vector,
+        self, taken: Attempt, attempts: Sequence[Attempt], levels: Sequence[float], judged: Vector, factor: Vector
     ) -> None:
         """Set the fitted state from the attempt that was taken."""
         worth = {attempt.level: attempt.worth[0] for attempt in attempts if attempt.worth}
         found = judged if np.isfinite(judged).any() else [worth.get(level, math.nan) for level in levels]
         rounds, last = list(taken.rounds), taken.rounds[-1]
-        columns = dict(zip(self._columns(), zip(*(one.row for one in rounds), strict=True), strict=True))
         self.coef_ = last.w * factor
         constrained = self.max_norm is not None
         self.alpha_, self.max_norm_ = (math.nan, taken.level) if constrained else (taken.level, math.nan)
         self.objective_, self.gap_ = last.objective, last.gap
-        self.history_ = self._drawn(
-            {name: np.array(columns[name], dtype=kind) for name, kind in self._columns().items()}
-        )
+        self.history_ = self._as_history(typed_columns((one.row for one in rounds), self._columns()))
         self._path_ = {self._level_name: np.array(levels), self._measure().title: np.array(found, dtype=np.float64)}
 
     def _warn_if_nothing_was_learned(self, queries: QuerySource) -> None:
@@ -262,10 +251,6 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
         worth = dict(zip(levels, np.where(np.isnan(judged), -np.inf, judged), strict=True))
         return list(levels).index(max(self._easiest_first(levels), key=lambda level: worth[level]))
 
-    @staticmethod
-    def _solves(levels: Sequence[float], parts: Sequence[Any]) -> int:
-        return len(set(levels)) * len(parts) + 1 if parts else len(set(levels))
-
     def _prior(self, train: QuerySource, validation: QuerySource | None, factor: Vector) -> Vector:
         """w0 in the units of the scaled features."""
         given = self.prior_coef
@@ -298,19 +283,19 @@ class RegularizedRanker(SelectionParameters, LinearRanker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _drawn(self, columns: Mapping[str, Any]) -> History:
+    def _as_history(self, columns: Mapping[str, Any]) -> History:
         return History(columns, ("objective", "lower bound"), f"{self.name}: objective and its lower bound")
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         numbers = np.array([self.alpha_, self.max_norm_, self.objective_, self.gap_])
         return {}, {"coef": self.coef_, "numbers": numbers, **path_arrays(self._path_), **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         numbers = store.array("numbers", np.float64, (4,))
         self.alpha_, self.max_norm_, self.objective_, self.gap_ = numbers.tolist()
         self._path_ = read_path(store, (self._level_name, self._measure().title))
-        self.history_ = self._drawn(read_history(store, self._columns()))
+        self.history_ = self._as_history(read_history(store, self._columns()))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -431,7 +416,7 @@ def theory_alpha(
     queries : Queries
         The training queries.
     factor : ndarray of shape (n_features,)
-        Factor of each feature; all of them 1, so that R is the radius of these features.
+        Factor of each feature; all of them 1, so R is the radius of these features.
     row_radius : float or None
         R.
     norm : float or None

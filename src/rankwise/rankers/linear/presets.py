@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Numbers, Vector
 from rankwise._parameters import PositiveFloat
 from rankwise._store import Store
 from rankwise.losses._base import Loss
@@ -46,7 +46,7 @@ class RankSVM(RegularizedRanker):
     loss : {"hinge", "squared"}, default="hinge"
         The pair hinge, solved by cutting planes, or its square, solved by truncated Newton steps.
     per_pair : bool, default=True
-        Whether a query counts by the mean over its pairs. False takes their sum, so that long queries outweigh short
+        Whether a query counts by the mean over its pairs. False takes their sum, so long queries outweigh short
         ones; the default alphas are then multiplied by the mean number of pairs per query.
     pair_weights : {"equal", "top"}, default="equal"
         "top" weighs a pair of labels by how much the measure, an nDCG, falls on average if two documents with these
@@ -72,7 +72,7 @@ class RankSVM(RegularizedRanker):
 
     SVM-rank minimizes (1/2) norm(w)^2 + (C/n) sum over n queries of the sum over pairs: ``per_pair=False`` and
     alpha = 1/C. With one C for the sum over all pairs, alpha = 1/(n C). G1 is 2 for the mean over pairs and
-    2 floor(m^2/4) for their sum; the squared hinge has no finite G1, so that it has no ``alpha="theory"``.
+    2 floor(m^2/4) for their sum; the squared hinge has no finite G1, so it has no ``alpha="theory"``.
 
     A query with one label teaches nothing, but is part of the mean. If there are fewer queries than folds, every query
     is a part. Of equals, or where nothing can judge them, the largest alpha or the smallest max_norm is taken. If the
@@ -144,7 +144,7 @@ class RankSVM(RegularizedRanker):
     def _training_objective(self) -> TrainingObjective:
         return replace(super()._training_objective(), loss_fixed=not self.pair_weights_)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts, arrays = super()._state()
         tau = {"pair_weights": np.array(self.pair_weights_)} if self.pair_weights_ else {}
         return facts, {**arrays, **tau}
@@ -196,7 +196,7 @@ def exchange_costs(queries: QuerySource, measure: NDCG) -> tuple[tuple[float, fl
     return tuple((better, worse, max(cost / largest, 0.0)) for better, worse, cost in found) if largest > 0 else ()
 
 
-def count_labels(queries: Queries, labels: Sequence[float]) -> NDArray[np.int64]:
+def count_labels(queries: Queries, labels: Sequence[float]) -> Numbers:
     """How often every query has each of these labels."""
     owner, label = queries.query_of_row, queries.labels()
     counts = [np.bincount(owner[label == one], minlength=len(queries)) for one in labels]
@@ -209,7 +209,7 @@ def _mean_pairs(queries: QuerySource) -> float:
     return float(mean_share(queries) * (pairs.sum() if queries.weight is None else queries.weight @ pairs))
 
 
-def pairs_of_queries(queries: Queries) -> NDArray[np.float64]:
+def pairs_of_queries(queries: Queries) -> Vector:
     """The number of pairs with different labels of every query, or the sum of their weights."""
     owner, labels = queries.query_of_row, queries.labels()
     row_weight = differing_weights(queries)
@@ -295,7 +295,7 @@ class MaxPairRanker(RegularizedRanker):
     All other parameters, and the attributes, are those of :class:`~rankwise.LossRanker`. Here ``prior_coef`` is "ridge"
     by default.
 
-    The loss depends on one pair per query, the worst one, so that w = 0 minimizes its mean on all but nearly separable
+    The loss depends on one pair per query, the worst one, so w = 0 minimizes its mean on all but nearly separable
     queries, also on OHSUMED and MQ2008; :class:`SLAMRanker` describes the consequences. G1 = 2, and ``objective_``
     bounds the share of training queries that are not ranked perfectly, ties in the worst order.
 
@@ -338,7 +338,7 @@ class SVMMap(RegularizedRanker):
 
     The paper writes (1/2) norm(w)^2 + (C/n) sum of the losses of n queries: alpha = 1/C. A pass finds the most
     violated ranking of every query of m documents in O(m log m) and reads X once; some dozen passes per alpha are
-    usual. The loss upper-bounds 1 - AP, so that ``objective_`` bounds its mean over the training queries, ties in the
+    usual. The loss upper-bounds 1 - AP, so ``objective_`` bounds its mean over the training queries, ties in the
     worst order. G1 = 4.
 
     References
@@ -375,7 +375,7 @@ class StructuredNDCG(RegularizedRanker):
         "nDCG" or "nDCG@k" of any gain and discount: the loss upper-bounds 1 - measure. Another measure is used for
         model selection only; the loss is then that of nDCG over all documents of a query.
     normalized : bool, default=True
-        Whether a is divided by a constant of the query's length, so that G1 = 2; False is the printed form.
+        Whether a is divided by a constant of the query's length, so G1 = 2; False is the printed form.
 
     Notes
     -----

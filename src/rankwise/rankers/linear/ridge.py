@@ -1,7 +1,7 @@
 """RidgeRanker: ridge regression on gains within queries, its penalty chosen by cross-validation in one pass over X.
 
 Behind the ranker stands what is regressed on what, which committees of regressions share: documents count by their own
-weight, that of their query, and a balance of relevant documents and others (:func:`balanced_weights`), and
+weight, that of their query, and a balance of relevant documents and others (:func:`row_weight`), and
 :class:`RegressionTerms` adds the targets. One pass makes the moments of every part of the queries
 (:func:`problems_of_parts`); what is learned without a part, and in the end from all of them, is a sum of these.
 :mod:`rankwise.rankers.linear.least_squares` solves the problems.
@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise._store import Store
-from rankwise.errors import RankwiseError
 from rankwise.measures.ndcg import gains
 from rankwise.queries.chunks import Extremes, scale_factors
 from rankwise.queries.queries import Queries
@@ -32,7 +31,6 @@ from rankwise.rankers._model_selection import (
     mean_over_held_out,
 )
 from rankwise.rankers.linear.least_squares import (
-    Matrix,
     Moments,
     Problem,
     Regression,
@@ -43,8 +41,6 @@ from rankwise.rankers.linear.least_squares import (
     within_query_scale,
 )
 
-Vector = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Targets = Callable[[Queries], Matrix]
 
 # The penalties that are tried, in units of trace(A) / number of features.
@@ -164,7 +160,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         alphas = self._alphas(whole, grid)
         judged = np.full(len(grid), np.nan)
         if selection.trials:
-            judged = self._judged_alphas(selection, problems, scale, grid)
+            judged = self._judge_alphas(selection, problems, scale, grid)
         self.alpha_ = alphas[best_alpha(alphas, judged)]
         self._path_ = {"alpha": np.array(alphas), self._measure().title: judged}
         self.coef_ = whole.weights([self.alpha_])[0]
@@ -176,7 +172,7 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         factor, shift = scale_factors(pool.sets[0], self.scale) if self.intercept == "global" else (None, None)
         target = gains_of if self.target == "gains" else Queries.labels
         terms = RegressionTerms(target, balance, shift, factor)
-        problems = problems_of_parts(pool.sets, terms, pool.by_sets(selection.parts), self.n_jobs)
+        problems = problems_of_parts(pool.sets, terms, [pool.by_set(part) for part in selection.parts], self.n_jobs)
         if self.intercept == "global":  # scale_factors has scaled them
             return problems, np.ones(pool.sets[0].n_features)
         return problems, (within_query_scale if self.scale == "auto" else no_scale)(joined(problems))
@@ -192,24 +188,24 @@ class RidgeRanker(SelectionParameters, LinearRanker):
         unit = 1.0 if self.alpha is not None else problem.unit
         return tuple([unit * alpha for alpha in grid])
 
-    def _judged_alphas(
+    def _judge_alphas(
         self, selection: PooledSelection, problems: list[Problem], scale: Vector, grid: Sequence[float]
     ) -> Vector:
         """The measure of every alpha on queries that it did not learn from."""
         values, weights = [], []
         for trial in selection.trials:
             learned = joined(problems, trial.without).ridge(scale)
-            held = trial.prepared([self._measure()])
+            held = trial.prepare([self._measure()])
             values.append(held.values(learned.weights(self._alphas(learned, grid)), self.n_jobs))
             weights.append(held.weight)
         return mean_over_held_out(values, weights)
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         alphas, judged = self._path_.values()
         return {"alpha": self.alpha_}, {"coef": self.coef_, "alphas": alphas, "judged": judged}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.alpha_ = float(facts["alpha"])
         alphas, judged = (store.array(name, np.float64, (None,)) for name in ("alphas", "judged"))
         self._path_ = {"alpha": alphas, self._measure().title: judged}
@@ -218,14 +214,6 @@ class RidgeRanker(SelectionParameters, LinearRanker):
 def gains_of(queries: Queries) -> Vector:
     """The gain 2^label - 1 of every document."""
     return gains(queries.labels(), "exp2")
-
-
-def read_coef(store: Store, features: int) -> Vector:
-    """The weights in a file, one finite number per feature."""
-    coef: Vector = store.array("coef", np.float64, (features,))
-    if not np.isfinite(coef).all():
-        raise RankwiseError("its weights are not finite")
-    return coef
 
 
 # ------------------------------------------------------------------------------------------------- weights of documents
@@ -238,47 +226,38 @@ _LARGEST_GRADE = 30
 _MOST_OF_GRADES = 10.0
 
 
-def row_weight(queries: Queries) -> Vector:
-    """The weight of every row, query weight times document weight; empty if all are 1."""
-    own = differing_weights(queries)
-    if queries.weight is None:
-        return np.empty(0) if own is None else own
-    weight = queries.weight[queries.query_of_row]
-    return np.ascontiguousarray(weight if own is None else weight * own)
-
-
-def balanced_weights(sets: Sequence[Queries]) -> list[Vector]:
-    """The weight of every row, with the same total for relevant documents (label above 0) and for others.
-
-    If the others are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
-    total weight stays the same.
+def row_weight(queries: Queries, balance: tuple[float, float] = (1.0, 1.0)) -> Vector:
+    """The weight of every row: query weight times document weight times the factor of its class.
 
     Parameters
     ----------
-    sets : sequence of Queries
-        Judged queries, balanced together.
+    queries : Queries
+        Judged queries.
+    balance : (float, float), default=(1.0, 1.0)
+        The factors of documents without relevance and of relevant ones (label above 0), as of :func:`balance_of`.
 
     Returns
     -------
-    list of ndarray, shape (n_documents,)
-        The weights, one array per set.
+    ndarray, shape (n_documents,)
+        The weights; empty if all are 1.
     """
-    return balanced([row_weight(queries) for queries in sets], sets, balance_of(sets))
-
-
-def balanced(given: list[Vector], sets: Sequence[Queries], balance: tuple[float, float]) -> list[Vector]:
-    """Weights of rows times the factor of their class; as they are if both factors are 1."""
-    others, own_class = balance
-    if others == own_class == 1.0:
-        return given
-    return [
-        (own if len(own) else np.ones(one.n_documents)) * np.where(one.labels() > 0, own_class, others)
-        for own, one in zip(given, sets, strict=True)
-    ]
+    weight, own = queries.weight, differing_weights(queries)
+    found = np.empty(0) if own is None else own
+    if weight is not None:
+        weight = weight[queries.query_of_row]
+        found = np.ascontiguousarray(weight if own is None else weight * own)
+    others, relevant = balance
+    if others == relevant == 1.0:
+        return found
+    return (found if len(found) else np.ones(queries.n_documents)) * np.where(queries.labels() > 0, relevant, others)
 
 
 def balance_of(sets: Sequence[QuerySource]) -> tuple[float, float]:
-    """Factors of (documents without relevance, relevant documents) that balance these sets together."""
+    """Factors of (documents without relevance, relevant documents) that balance these sets together.
+
+    If the former are fewer, one of them counts at most 10 times if labels are grades, and once if they are not. The
+    total weight stays the same.
+    """
     counts, fractions = np.zeros(2), 0.0
     for queries in sets:
         own, other = queries.total(CountClasses()) or (0.0, 0.0)  # there may be no queries
@@ -378,8 +357,8 @@ class ProblemsJob(Job):
 
     def prepare(self, queries: Queries, offset: int) -> Regression:
         terms = self.terms
-        (weight,) = balanced([row_weight(queries)], [queries], terms.balance)
-        return Regression(queries, np.atleast_2d(terms.targets(queries)), weight, terms.shift, terms.factor)
+        weight, targets = row_weight(queries, terms.balance), np.atleast_2d(terms.targets(queries))
+        return Regression(queries, targets, weight, terms.shift, terms.factor)
 
     def run(self, chunk: Chunk, prepared: Regression, *arguments: Any) -> tuple[Any, ...]:
         part, kind = self.part[chunk.numbers], Moments if self.moments else WeightedRows

@@ -4,15 +4,14 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from rankwise._arrays import Array, Vector
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import DataError
 from rankwise.queries import checks
 from rankwise.rankers._base import RankerNotFittedError
-
-Vector = NDArray[np.float64]
 
 
 class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,7 +53,7 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([1])
     """
 
-    classes_: NDArray[Any]
+    classes_: Array
     coef_: Vector
     mistakes_: int
     rounds_: int
@@ -146,7 +145,7 @@ class BinaryPerceptron(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_width(rows)
         return np.asarray(rows @ self.coef_)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Array:
         """The class of every row.
 
         Parameters

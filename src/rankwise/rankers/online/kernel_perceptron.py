@@ -1,12 +1,12 @@
 """KernelPerceptron: the perceptrons for ranking with a kernel, by random features or by a budget of documents."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Vector
 from rankwise._kernels import mercer, parallel
 from rankwise._parameters import NonNegativeFloat, NumberRange, PositiveFloat, PositiveInt
 from rankwise._store import Store
@@ -17,13 +17,11 @@ from rankwise.losses.slam import SLAM
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import NOT_LINEAR, linear_scores
-from rankwise.rankers.online.learner import IMPOSSIBLE, OnlineLearner, pack, unpack_ledger, unpack_state
+from rankwise.rankers.online.learner import IMPOSSIBLE, OnlineLearner, pack, read_state, unpack_ledger, unpack_state
 from rankwise.solvers.online.config import OnlineConfig, State
 from rankwise.solvers.online.kernel_rounds import BudgetRunner, BudgetState, MappedRunner, Removal
 from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner
-
-Vector = NDArray[np.float64]
 
 # Mapped features without map= and budget=.
 _FEATURES = 512
@@ -166,16 +164,10 @@ class KernelPerceptron(OnlineLearner):
             raise self._wrong("weights", "None for update='max_pair'")
         self._resumed(1.0)
 
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        return self._resumed(self.eta)
-
     def _loss(self) -> MaxPair | SLAM:
         if self.update == "max_pair":
             return MaxPair()
         return SLAM.for_measure(self._measure(), self.weights, self.margin)
-
-    def _resumed(self, eta: float) -> OnlineConfig:
-        return OnlineConfig(loss=self._loss(), measure=self._measure(), eta=eta)
 
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[Any, Ledger]:
         self.__dict__.pop("map_", None)
@@ -223,7 +215,7 @@ class KernelPerceptron(OnlineLearner):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts, arrays = pack(self.state_, self.ledger_)
         if hasattr(self, "map_"):
             arrays["frequencies"] = self.map_.frequencies_
@@ -248,14 +240,8 @@ class KernelPerceptron(OnlineLearner):
 
 def _read_budget(store: Store, budget: int, width: int) -> BudgetState:
     """The stored documents in a file; raises an error for values that no run has."""
-    state = BudgetState(
-        documents=store.array("state.documents", np.float64, (budget, width)),
-        c=store.array("state.c", np.float64, (budget,)),
-        born=store.array("state.born", np.int64, (budget,)),
-        counts=store.array("state.counts", np.int64, (3,)),
-        sizes=store.array("state.sizes", np.float64, (2,)),
-    )
-    finite = all(np.isfinite(getattr(state, field.name)).all() for field in fields(BudgetState))
-    if not finite or (state.counts < 0).any() or state.stored > budget:
+    shapes = {"documents": (budget, width), "c": (budget,), "born": (budget,), "counts": (3,), "sizes": (2,)}
+    state = read_state(store, BudgetState, shapes)
+    if state.stored > budget:
         raise RankwiseError(IMPOSSIBLE)
     return state

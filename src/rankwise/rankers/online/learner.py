@@ -3,23 +3,22 @@
 :class:`OnlineLearner` runs the rounds of :mod:`rankwise.solvers.online` for ``fit`` (all queries, several epochs) and
 for ``partial_fit`` (one query, many, or a stream). A subclass builds the
 :class:`~rankwise.solvers.online.config.OnlineConfig` that says how a round predicts and learns. State and ledger go
-into the file, so that a loaded run continues with the same bits.
+into the file, so a loaded run continues with the same bits.
 """
 
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Numbers
 from rankwise._kernels import parallel
 from rankwise._parameters import NumberRange, PositiveFloat, Seed, as_random
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees.bounds.online import WeightFacts
@@ -82,8 +81,16 @@ class OnlineLearner(Ranker):
     random_state: Seed = 0
 
     @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss of the rounds."""
+
     def _config(self, queries: Queries | None) -> OnlineConfig:
         """The configuration of a new run; ``queries`` are those of a ``fit``, None in a stream."""
+        return self._resumed(self._theory_step(queries) if self.eta == "theory" else self.eta)
+
+    def _theory_step(self, queries: Queries | None) -> float:
+        """The step of ``eta="theory"``."""
+        return theory_step(self, self._loss(), queries)
 
     @abstractmethod
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[Any, Ledger]:
@@ -106,17 +113,18 @@ class OnlineLearner(Ranker):
         run = *self._begin(config, random), Seen()
         marks = np.zeros(len(queries), FINGERPRINT)  # in the order of the data, not of the rounds
 
-        def keep() -> bool:
+        def keep() -> None:
             state, ledger, seen = run
             whole = seen.training.length + seen.training.forgotten == len(queries)
             record = (
                 TrainingRecord().add(marks, queries.weight) if whole else TrainingRecord.of(queries, n_jobs=self.n_jobs)
             )
             self._take(state, replace(ledger, record=record), seen)
-            return bool(state.rounds)
 
-        shown = progress("learning", self.epochs * len(queries)) if self.verbose else nullcontext()
-        with shown as bar, self._keep_on_interrupt(keep):
+        with (
+            self._progress("learning", self.epochs * len(queries)) as bar,
+            self._keep_on_interrupt(keep, lambda: run[0].rounds),
+        ):
             for epoch in range(self.epochs):
                 order = random.permutation(len(queries)) if self.shuffle else np.arange(len(queries))
                 for part in _chunks(queries, order):
@@ -124,8 +132,7 @@ class OnlineLearner(Ranker):
                     if epoch == 0:
                         marks[part] = played.marks
                     run = state, run[1].after(played, queries, state, 0), run[2].with_training(played.marks)
-                    if bar is not None:
-                        bar.advance(len(part))
+                    bar.advance(len(part))
         keep()
 
     def partial_fit(
@@ -185,7 +192,7 @@ class OnlineLearner(Ranker):
             seen = self.record_.seen  # a run of an older version has no fingerprints
             for part in _chunks(queries, np.arange(len(queries))):
                 state, played = self._run(config, state, queries, part, seen is not None, **known)
-                ledger, seen = _recorded(ledger, seen, state, played, queries, first)
+                ledger, seen = _add_to_record(ledger, seen, state, played, queries, first)
             self._take(state, ledger, seen)
             self.record_ = self.record_.with_result(self, continued=not begins)
 
@@ -193,12 +200,12 @@ class OnlineLearner(Ranker):
         """Take over rounds that were run from the present state."""
         with fit_scope(self):
             seen, first = self.record_.seen, self.ledger_.tally.length
-            ledger, seen = _recorded(self.ledger_, seen, state, played, queries, first)
+            ledger, seen = _add_to_record(self.ledger_, seen, state, played, queries, first)
             self._take(state, ledger, seen)
             self.record_ = self.record_.with_result(self, continued=True)
 
     def _run(
-        self, config: OnlineConfig, state: Any, queries: Queries, order: NDArray[np.int64], read: bool, **known: Any
+        self, config: OnlineConfig, state: Any, queries: Queries, order: Numbers, read: bool, **known: Any
     ) -> tuple[Any, Any]:
         block, here = queries.load(order)
         runner = partial(self._runner, **known)
@@ -259,10 +266,10 @@ class OnlineLearner(Ranker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         return pack(self.state_, self.ledger_)
 
-    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts, arrays = self._state()  # without what grows with the run, because a digest is computed after every block
         return facts, {name: array for name, array in arrays.items() if name not in ("tally", "curve")}
 
@@ -273,9 +280,9 @@ class OnlineLearner(Ranker):
             raise RankwiseError(f"its step is {eta!r:.40}")
         return eta
 
-    @abstractmethod
     def _resumed(self, eta: float) -> OnlineConfig:
-        """The configuration of a continued run, with a step that was computed when it began."""
+        """The configuration of a run with this step: a new one, or one from a file."""
+        return OnlineConfig(loss=self._loss(), measure=self._measure(), eta=eta)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -303,6 +310,9 @@ class LinearOnlineLearner(OnlineLearner, LinearRanker):
     def _begin(self, config: OnlineConfig, random: np.random.Generator) -> tuple[State, Ledger]:
         return State.fresh(self.n_features_in_), Ledger(config)
 
+    def _resumed(self, eta: float) -> OnlineConfig:
+        return replace(super()._resumed(eta), averaging=self.averaging, scale=self.scale)
+
     def _take(self, state: State, ledger: Ledger, seen: Seen | None) -> None:
         super()._take(state, ledger, seen)
         self.coef_ = state.coef(ledger.config.averaging)
@@ -312,7 +322,7 @@ class LinearOnlineLearner(OnlineLearner, LinearRanker):
         self._take(unpack_state(store, self.n_features_in_), unpack_ledger(facts, store, config), None)
 
 
-def _recorded(
+def _add_to_record(
     ledger: Ledger, seen: Seen | None, state: Any, played: RoundLog, queries: Queries, first: int
 ) -> tuple[Ledger, Seen | None]:
     """Ledger and fingerprints after some more rounds of a stream; ``first`` is the place of ``queries[0]`` in it."""
@@ -325,7 +335,7 @@ def _recorded(
     return ledger, seen
 
 
-def _chunks(queries: Queries, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+def _chunks(queries: Queries, order: Numbers) -> Iterator[Numbers]:
     """The order in parts of a fraction of a second each, so that Ctrl-C and the progress bar respond."""
     start = np.concatenate([[0], np.cumsum(queries.sizes[order])]).astype(np.int64)
     return (np.ascontiguousarray(order[first:last]) for first, last in parallel.query_chunks(start, _PRESENTED))
@@ -401,7 +411,7 @@ _FACTS = tuple(field.name for field in fields(WeightFacts))
 IMPOSSIBLE = "the state of its run is impossible"
 
 
-def pack(state: Any, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def pack(state: Any, ledger: Ledger) -> tuple[dict[str, Any], dict[str, Array]]:
     """State and ledger as (facts, arrays), which :func:`unpack_state` and :func:`unpack_ledger` read."""
     arrays = {f"state.{field.name}": getattr(state, field.name) for field in fields(state)}
     arrays["account"] = np.array([getattr(ledger, name) for name in _NUMBERS], dtype=np.float64)
@@ -413,21 +423,27 @@ def pack(state: Any, ledger: Ledger) -> tuple[dict[str, Any], dict[str, NDArray[
     return {"eta": float(ledger.config.eta), "stride": ledger.curve.stride}, arrays
 
 
+AnyState = TypeVar("AnyState")
+
+
+def read_state(store: Store, kind: type[AnyState], shapes: Mapping[str, tuple[int, ...]]) -> AnyState:
+    """The state of a run, by the shapes of its arrays; raises an error for values that no run has."""
+    whole = ("counts", "born")
+    arrays = {
+        name: store.array(f"state.{name}", np.int64 if name in whole else np.float64, shape)
+        for name, shape in shapes.items()
+    }
+    if not all(np.isfinite(array).all() for array in arrays.values()) or (arrays["counts"] < 0).any():
+        raise RankwiseError(IMPOSSIBLE)
+    return kind(**arrays)
+
+
 def unpack_state(store: Store, features: int) -> State:
     """The state of a linear run; raises an error for values that no run has."""
     wide, two = (features,), (2, features)
-    state = State(
-        w=store.array("state.w", np.float64, wide),
-        sums=store.array("state.sums", np.float64, two),
-        moments=store.array("state.moments", np.float64, two),
-        counts=store.array("state.counts", np.int64, (2,)),
-        sizes=store.array("state.sizes", np.float64, (2,)),
-        scale=store.array("state.scale", np.float64, wide),
+    return read_state(
+        store, State, {"w": wide, "sums": two, "moments": two, "counts": (2,), "sizes": (2,), "scale": wide}
     )
-    finite = all(np.isfinite(getattr(state, field.name)).all() for field in fields(State))
-    if not finite or (state.counts < 0).any():
-        raise RankwiseError(IMPOSSIBLE)
-    return state
 
 
 def unpack_ledger(facts: Mapping[str, Any], store: Store, config: OnlineConfig) -> Ledger:

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Numbers, Vector
 from rankwise._kernels.dot_products import score_rows
 from rankwise._parameters import NumberRange, PositiveFloat, PositiveInt
 from rankwise._store import Store
@@ -31,18 +33,10 @@ from rankwise.rankers.online.learner import (
     LinearOnlineLearner,
     gather,
     one_list,
-    theory_step,
     unpack_ledger,
     unpack_state,
 )
-from rankwise.rankers.online.shown_list import (
-    ShownList,
-    is_live,
-    live_block,
-    live_groups,
-    pair_and_flags,
-    show_list,
-)
+from rankwise.rankers.online.shown_list import ShownList, is_live, pair_and_flags, show_list
 from rankwise.solvers.online.config import Averaging, Ball, OnlineConfig, State, Step, Update
 from rankwise.solvers.online.ledger import Ledger
 from rankwise.solvers.online.loop import RoundRunner, set_scale
@@ -182,11 +176,6 @@ class OnlineRanker(LinearOnlineLearner):
     def _loss(self) -> Loss:
         return SLAM() if self.loss is None else self.loss
 
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        if self.eta != "theory":
-            return self._resumed(self.eta)
-        return self._resumed(theory_step(self, self._loss(), queries))
-
     def _resumed(self, eta: float) -> OnlineConfig:
         return OnlineConfig(
             loss=self._loss(),
@@ -208,7 +197,7 @@ class OnlineRanker(LinearOnlineLearner):
         return TopKState.drawn(self.n_features_in_, random), Ledger(config)
 
     def _runner(
-        self, config: OnlineConfig, queries: Queries, state: Any, read: bool, record: NDArray[np.int64] | None = None
+        self, config: OnlineConfig, queries: Queries, state: Any, read: bool, record: Numbers | None = None
     ) -> RoundRunner:
         if config.feedback_depth is None:
             return super()._runner(config, queries, state, read)
@@ -273,7 +262,7 @@ class OnlineRanker(LinearOnlineLearner):
         if self.feedback_depth is None or whole or not (y is None and group is None and qid is None):
             yield from super()._known_blocks(X, y, group, qid)
             return
-        for live, items in live_groups(X):
+        for live, items in groupby(X, key=is_live):
             if live:
                 yield from self._live_blocks(items)
             else:
@@ -282,7 +271,7 @@ class OnlineRanker(LinearOnlineLearner):
     def _live_blocks(self, items: Iterator[Any]) -> Iterator[tuple[Queries, dict[str, Any]]]:
         """Blocks of lists some of whose labels are not seen."""
         lists: list[Any] = []
-        flags: list[NDArray[np.int64]] = []
+        flags: list[Numbers] = []
         documents = 0
         for item in items:
             pair, known = pair_and_flags(item)
@@ -292,10 +281,10 @@ class OnlineRanker(LinearOnlineLearner):
             flags.append(known)
             documents += len(known)
             if documents >= GATHERED:
-                yield live_block(gather(lists, self.missing), flags)
+                yield gather(lists, self.missing), {"record": np.concatenate(flags)}
                 lists, flags, documents = [], [], 0
         if lists:
-            yield live_block(gather(lists, self.missing), flags)
+            yield gather(lists, self.missing), {"record": np.concatenate(flags)}
 
     def _check_shown(self, item: ShownList, waiting: int) -> None:
         """Raise an error for a list whose estimate would be biased; ``waiting`` lists are learned before it."""
@@ -325,7 +314,7 @@ class OnlineRanker(LinearOnlineLearner):
         self._take(state, replace(ledger, feedback=state.feedback if ledger.rounds else None), None)
 
 
-def _next_scores(config: OnlineConfig, state: State, X: Any) -> NDArray[np.float64]:
+def _next_scores(config: OnlineConfig, state: State, X: Any) -> Vector:
     """The scores of a list in the next round; ``state`` is a copy, whose scale of the features changes."""
     if config.scale != "none" and len(X):
         buffer, own = np.empty(X.shape[1]), np.arange(len(X))

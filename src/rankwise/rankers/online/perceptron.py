@@ -15,7 +15,6 @@ from rankwise.losses.max_pair import MaxPair
 from rankwise.losses.slam import SLAM
 from rankwise.queries.queries import Queries
 from rankwise.rankers.online.learner import LinearOnlineLearner
-from rankwise.solvers.online.config import OnlineConfig
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -111,22 +110,15 @@ class SLAMPerceptron(LinearOnlineLearner):
             raise self._wrong("eta", "a positive float for margin=0: the scale-free perceptron has no step to choose")
         self._loss()  # raises an error for a measure or weights that it does not have
 
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        if self.eta != "theory":
-            return self._resumed(self.eta)
+    def _theory_step(self, queries: Queries | None) -> float:
         if queries is None or self.scale != "none":
             raise RankwiseError(
                 "eta='theory' is computed from all queries before the first round, which requires fit and scale='none'"
             )
-        return self._resumed(_quarter_step(self._resumed(1.0), queries))
+        return _quarter_step(self._loss(), queries)
 
     def _loss(self) -> SLAM:
         return SLAM.for_measure(self._measure(), self.weights, self.margin)
-
-    def _resumed(self, eta: float) -> OnlineConfig:
-        return OnlineConfig(
-            loss=self._loss(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale
-        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -183,19 +175,14 @@ class MaxPairPerceptron(LinearOnlineLearner):
 
     eta: PositiveFloat = 1.0
 
-    def _config(self, queries: Queries | None) -> OnlineConfig:
-        return self._resumed(self.eta)
-
-    def _resumed(self, eta: float) -> OnlineConfig:
-        return OnlineConfig(
-            loss=MaxPair(), measure=self._measure(), eta=eta, averaging=self.averaging, scale=self.scale
-        )
+    def _loss(self) -> MaxPair:
+        return MaxPair()
 
 
-def _quarter_step(config: OnlineConfig, queries: Queries) -> float:
+def _quarter_step(loss: SLAM, queries: Queries) -> float:
     """1/(4 R^2 kappa), with the largest radius and the weights of all these lists."""
     radius = largest_radius(queries.X, queries.start, queries.rows)
-    v = PreparedLists.of(config.loss, queries.labels(), queries.start, queries.rows).value[queries.rows]
+    v = PreparedLists.of(loss, queries.labels(), queries.start, queries.rows).value[queries.rows]
     if queries.weight is not None:  # a list of weight 2 is a step twice as long
         v = v * np.repeat(queries.weight, queries.sizes)
     kappa = WeightFacts.of(v, queries.start).kappa

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Numbers, Vector
 from rankwise._kernels.machine.jit import typed_function
 from rankwise._tables import facts_html
 from rankwise.errors import DataError, RankwiseError
@@ -22,16 +23,7 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 from rankwise.rankers.online.learner import GATHERED, LinearOnlineLearner
 from rankwise.solvers.online.config import OnlineConfig, RoundLog, State
-from rankwise.solvers.online.loop import (
-    BlockOutcome,
-    RoundInputs,
-    RoundOutputs,
-    round_log,
-    rounds_on,
-    weight_arrays,
-)
-
-Vector = NDArray[np.float64]
+from rankwise.solvers.online.loop import BlockOutcome, RoundInputs, RoundOutputs, round_log, rounds_on, weight_arrays
 
 # Lists whose account waits, at most.
 _WAITING = 1024
@@ -184,7 +176,7 @@ class OnlineRounds:
 
 
 class _FlatState:
-    """A state whose numbers lie one after the other, so that they are copied and checked in one go."""
+    """A state whose numbers lie one after the other, so they are copied and checked in one go."""
 
     def __init__(self, state: State) -> None:
         self.floats = np.concatenate([getattr(state, name).ravel() for name in _FLOATS])
@@ -250,7 +242,7 @@ class SingleRounds:
         """Whether a list of so many documents fits before :meth:`finished`."""
         return self._start[-1] + documents <= len(self._labels) and self.rounds < len(self._loss)
 
-    def play(self, X: NDArray[Any], y: NDArray[Any]) -> bool:
+    def play(self, X: Array, y: Array) -> bool:
         """One round, if the numbers allow it.
 
         Parameters
@@ -277,17 +269,7 @@ class SingleRounds:
         after.become(self._now)
         one = slice(r, r + 1)
         inputs = RoundInputs(
-            _FIRST,
-            start,
-            _NO_ROWS,
-            X,
-            labels,
-            grade,
-            label,
-            value,
-            _NO_WEIGHT,
-            self._table(size),
-            *self._numbers,
+            _FIRST, start, _NO_ROWS, X, labels, grade, label, value, _NO_WEIGHT, self._table(size), *self._numbers
         )
         outputs = RoundOutputs(
             self._scores[first : first + size],
@@ -324,6 +306,6 @@ class SingleRounds:
 
 
 @lru_cache(256)
-def _start(size: int) -> NDArray[np.int64]:
+def _start(size: int) -> Numbers:
     """Where the only list begins and ends."""
     return np.array([0, size], np.int64)

@@ -1,22 +1,18 @@
 """A list as an online ranker with a feedback depth shows it, to be returned with the labels of its first documents."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import groupby
 from struct import Struct
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankwise._arrays import Array, Mask, Numbers, Vector
 from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError
 from rankwise.queries import checks
-from rankwise.queries.queries import Queries
 from rankwise.solvers.online.top_k_rounds import IN_TOP, RECORDED, UNSEEN, draw_ranking
-
-Vector = NDArray[np.float64]
 
 # Depth and probability of exploration, before one byte per document.
 _HEADER = Struct("<Id")
@@ -48,15 +44,15 @@ class ShownList(ShownAsFacts):
     """
 
     X: Any
-    order: NDArray[np.int64]
-    top: NDArray[np.bool_]
+    order: Numbers
+    top: Mask
     depth: int
     explore: float
     y: Vector | None = None
     round: int | None = None
 
     @property
-    def seen(self) -> NDArray[np.int64]:
+    def seen(self) -> Numbers:
         """The rows whose labels are seen, in the order in which they are shown."""
         return self.order[: self.depth]
 
@@ -82,7 +78,7 @@ class ShownList(ShownAsFacts):
         return _HEADER.pack(self.depth, self.explore) + self.top.tobytes()
 
     @classmethod
-    def of_record(cls, X: Any, place: NDArray[Any], record: bytes | None) -> "ShownList":
+    def of_record(cls, X: Any, place: Array, record: bytes | None) -> "ShownList":
         """The list that was shown.
 
         Parameters
@@ -111,7 +107,7 @@ class ShownList(ShownAsFacts):
         top = np.frombuffer(record, np.uint8, offset=_HEADER.size).astype(bool)
         return cls(X, np.argsort(place, kind="stable"), top, *_HEADER.unpack_from(record))
 
-    def flags(self) -> NDArray[np.int64]:
+    def flags(self) -> Numbers:
         """What the rounds have to know of each document."""
         if self.y is None:
             raise DataError("a shown list must have the labels of its first documents, got none: call labeled(labels)")
@@ -146,15 +142,11 @@ def show_list(X: Any, scores: Vector, depth: int, explore: float, key: int, draw
     """
     size = len(scores)
     by_score, shown, top = np.empty(size, np.int64), np.empty(size, np.int64), np.zeros(size, np.bool_)
-    number = draw if isinstance(draw, int) else _draw_of(draw)
+    # the draw of a list with a name is that of the name, in any round
+    number = draw if isinstance(draw, int) else int.from_bytes(sha256(draw.encode()).digest()[:8], "big")
     draw_ranking(np.ascontiguousarray(scores), depth, explore, np.uint64(key), np.uint64(number), by_score, shown)
     top[by_score[:depth]] = True
     return ShownList(X, shown, top, depth, explore, round=draw if isinstance(draw, int) else None)
-
-
-def _draw_of(name: str) -> int:
-    """The number of the random draw of a list with this name."""
-    return int.from_bytes(sha256(name.encode()).digest()[:8], "big")
 
 
 def is_live(item: Any) -> bool:
@@ -169,20 +161,10 @@ def is_live(item: Any) -> bool:
         return False
 
 
-def live_groups(items: Iterable[Any]) -> Iterator[tuple[bool, Iterator[Any]]]:
-    """Runs of items that are live, and of items that are not."""
-    return groupby(items, key=is_live)
-
-
-def pair_and_flags(item: Any) -> tuple[tuple[Any, Vector], NDArray[np.int64]]:
+def pair_and_flags(item: Any) -> tuple[tuple[Any, Vector], Numbers]:
     """(X, labels with 0 for unseen documents) of a live item, and its flags."""
     if isinstance(item, ShownList):
         flags = item.flags()
         return (item.X, np.nan_to_num(np.asarray(item.y))), flags
     y = checks.as_vector(item[1], len(item[0]), "y")
     return (item[0], np.where(np.isnan(y), 0.0, y)), np.where(np.isnan(y), UNSEEN, 0).astype(np.int64)
-
-
-def live_block(queries: Queries, flags: list[NDArray[np.int64]]) -> tuple[Queries, dict[str, Any]]:
-    """A block of live lists with what its runner has to know."""
-    return queries, {"record": np.concatenate(flags)}

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Mask, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.orders import extreme_orders, order_features
 from rankwise.errors import MeasureError, RankwiseError
@@ -21,12 +21,9 @@ from rankwise.measures import AP, ERR, NDCG, RBP, RR, WTA, MeanNDCG, P, Pairs, R
 from rankwise.measures._base import Measure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.queries import Queries
-from rankwise.rankers._model_selection import normalized_weight
-from rankwise.solvers.batch.working_sets import OrderForm, WorkingSets
+from rankwise.rankers._model_selection import normalize_weight
+from rankwise.solvers.batch.working_sets import WorkingSets
 
-Vector = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-Edges = NDArray[np.bool_]
 Map = Literal["pairs", "relevant"]
 
 
@@ -74,7 +71,7 @@ class ListOrders:
         return np.ascontiguousarray(self.measure.row_values(self.queries.labels()), dtype=np.float64)
 
     @cached_property
-    def edges(self) -> Edges:
+    def edges(self) -> Mask:
         """The positions after which the measure has an edge."""
         return position_edges(self.measure, int(self.queries.sizes.max(initial=1)))
 
@@ -86,16 +83,12 @@ class ListOrders:
     @cached_property
     def weight(self) -> Vector:
         """The weights of the queries, divided by their sum; 0 for queries without an E*."""
-        return normalized_weight(self.queries, ~np.isnan(self.best))
+        return normalize_weight(self.queries, ~np.isnan(self.best))
 
     @property
     def by_class(self) -> bool:
         """Whether orders are compared by the pairs of a relevant and another document alone."""
         return self.map == "relevant"
-
-    def working_sets(self, largest: bool, form: OrderForm = "hinge") -> WorkingSets:
-        """Empty working sets; ``largest`` and ``form`` are those of :class:`WorkingSets`."""
-        return WorkingSets(self.weight, self.queries.n_features, largest, form)
 
     def extend(self, sets: WorkingSets, scores: Vector) -> tuple[int, int]:
         """Add the worst perfect and the best imperfect order of every query to the sets.
@@ -118,7 +111,7 @@ class ListOrders:
         perfect = self._add(sets, False, chosen, worst, np.zeros(len(chosen)))
         return perfect, self._add(sets, True, chosen, best, missed[chosen])
 
-    def _extremes(self, scores: Vector) -> tuple[Numbers, Numbers, NDArray[np.bool_]]:
+    def _extremes(self, scores: Vector) -> tuple[Numbers, Numbers, Mask]:
         """(worst perfect orders, best imperfect orders, whether a query has an imperfect order)."""
         queries = self.queries
         worst, best = np.empty(queries.n_documents, dtype=np.int64), np.empty(queries.n_documents, dtype=np.int64)
@@ -187,7 +180,7 @@ class ListOrders:
         return np.empty(0, dtype=np.int64) if self.queries.is_grouped else self.queries.rows
 
 
-def position_edges(measure: Measure, longest: int) -> Edges:
+def position_edges(measure: Measure, longest: int) -> Mask:
     """Whether a measure has an edge after positions 1, 2, ..., longest, for queries of any length up to that.
 
     Parameters

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import OpenFraction, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -21,7 +21,7 @@ from rankwise.guarantees._bound import TRAINING, Bound, Precondition
 from rankwise.queries.chunks import scale_factors
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import AnyMeasure, LinearRanker, linear_scores
-from rankwise.rankers._history import History, history_arrays, read_history
+from rankwise.rankers._history import History, history_arrays, read_history, typed_columns
 from rankwise.rankers._model_selection import (
     PositiveAlphas,
     SelectionParameters,
@@ -34,12 +34,9 @@ from rankwise.rankers._model_selection import (
     read_path,
 )
 from rankwise.rankers.certificate.objective import gap_bound
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.permutation.list_orders import ListOrders, Map
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
 from rankwise.solvers.batch.working_sets import OrderForm, WorkingSets
-
-Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-4, 2))
 COLUMNS: dict[str, type[np.generic]] = {
@@ -132,7 +129,7 @@ class PermuRank(SelectionParameters, LinearRanker):
     rounds then end at w = 0; with "sum" they oscillate, and a round has to be selected (``stop="best"``). The map
     "relevant" does not depend on the order within a grade, and with "max" the rounds end after about ten.
 
-    All three forms are convex in w, so that a round ends with a certain gap, and at least 1 for x <= 0, which is what
+    All three forms are convex in w, so a round ends with a certain gap, and at least 1 for x <= 0, which is what
     the bound rests on. The exponential is never below the hinge; the logistic form may be on either side of it.
 
     An order is stored as one vector: a step costs O((B + C) features) per query, and X is read once per round. Other
@@ -179,7 +176,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         factor, center = scale_factors(queries, self.scale)
         total = self.rounds * (len(alphas) * len(parts) + 1 if parts else len(alphas))
         judged: list[Vector] | None = None
-        with progress("rounds", total, enabled=None if self.verbose else False) as bar:
+        with self._progress("rounds", total) as bar:
 
             def orders_of(some: Queries) -> ListOrders:
                 return ListOrders(some, self._measure(), self.map, center, factor, self.n_jobs)
@@ -198,7 +195,7 @@ class PermuRank(SelectionParameters, LinearRanker):
                 judged = list(mean_over_folds(queries, parts, judge))
                 tried = (alphas[self._best(judged, alphas)[0]],)
             runs = [PermutationRun(alpha) for alpha in tried]
-            with self._keep_on_interrupt(lambda: self._take(runs, alphas, judged, factor)):
+            with self._keep_on_interrupt(lambda: self._take(runs, alphas, judged, factor), lambda: runs[0].rounds):
                 orders = orders_of(queries)
                 for run in runs:
                     self._run(run, orders, validation, bar)
@@ -207,7 +204,8 @@ class PermuRank(SelectionParameters, LinearRanker):
     def _run(self, run: "PermutationRun", orders: ListOrders, held: Queries | None, bar: progress) -> "PermutationRun":
         """Append rounds to ``run`` until no set changes, or until there are enough."""
         queries = orders.queries
-        sets, w = orders.working_sets(self.hinge == "max", self.form), np.zeros(queries.n_features)
+        w = np.zeros(queries.n_features)
+        sets = WorkingSets(orders.weight, len(w), self.hinge == "max", self.form)
         # scores of 0 give the sets their first orders
         orders.extend(sets, np.zeros(queries.n_documents))
         while len(run.rounds) < self.rounds and not run.converged:
@@ -220,7 +218,7 @@ class PermuRank(SelectionParameters, LinearRanker):
         self, alpha: float, w: Vector, orders: ListOrders, sets: WorkingSets, held: Queries | None
     ) -> "PermutationRound":
         """Minimize on the sets, from w on, then extend them."""
-        found = minimized(sets, alpha, w, self.tolerance, self.n_jobs)
+        found = minimize_over(sets, alpha, w, self.tolerance, self.n_jobs)
         # the sizes are those that the minimum was found on, before the sets grow
         sizes = sets.perfect, sets.imperfect
         counting = sizes[1] > 0
@@ -256,11 +254,9 @@ class PermuRank(SelectionParameters, LinearRanker):
 
     def _take(
         self, runs: "list[PermutationRun]", alphas: tuple[float, ...], judged: list[Vector] | None, factor: Vector
-    ) -> bool:
+    ) -> None:
         """Set the best of the runs that have begun, judged by folds or by themselves; False if there is none."""
         begun = [run for run in runs if run.rounds]
-        if not begun:
-            return False
         if judged is None:
             alphas = tuple(run.alpha for run in begun)
             worth = [run.held for run in begun]
@@ -274,13 +270,10 @@ class PermuRank(SelectionParameters, LinearRanker):
         self.alpha_ = run.alpha
         self.round_ = place + 1
         self.converged_ = run.converged
-        columns = zip(*((number, *one[1:]) for number, one in enumerate(run.rounds, 1)), strict=True)
-        self.history_ = self._drawn(
-            {name: np.array(column, kind) for (name, kind), column in zip(COLUMNS.items(), columns, strict=True)}
-        )
+        rows = [(number, *one[1:]) for number, one in enumerate(run.rounds, 1)]
+        self.history_ = self._as_history(typed_columns(rows, COLUMNS))
         self._path_ = {"alpha": np.array(alphas), self._measure().title: np.array(kept)}
         self.coef_ = run.rounds[place].w * factor
-        return True
 
     def _own_bounds(self) -> Sequence[Bound]:
         place, title = self.round_ - 1, self._measure().title
@@ -306,19 +299,19 @@ class PermuRank(SelectionParameters, LinearRanker):
     # ------------------------------------------------------------------------------------------- saving
 
     @staticmethod
-    def _drawn(columns: dict[str, NDArray[Any]]) -> History:
+    def _as_history(columns: dict[str, Array]) -> History:
         return History(columns, ("train", "validation"), "PermuRank, round by round")
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         facts = {"alpha": self.alpha_, "round": self.round_, "converged": self.converged_}
         return facts, {"coef": self.coef_, **path_arrays(self._path_), **history_arrays(self.history_)}
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.alpha_ = float(facts["alpha"])
         self.round_ = int(facts["round"])
         self.converged_ = bool(facts["converged"])
-        self.history_ = self._drawn(read_history(store, COLUMNS))
+        self.history_ = self._as_history(read_history(store, COLUMNS))
         self._path_ = read_path(store, ("alpha", self._measure().title))
 
 
@@ -340,7 +333,7 @@ class PermutationRound(NamedTuple):
 
 @dataclass(frozen=True)
 class PermutationRun:
-    """The rounds of one alpha. They are only appended to, so that the finished ones are complete after Ctrl-C."""
+    """The rounds of one alpha. They are only appended to, so the finished ones are complete after Ctrl-C."""
 
     alpha: float
     rounds: list[PermutationRound] = field(default_factory=list)
@@ -356,7 +349,7 @@ class PermutationRun:
         return bool(self.rounds) and self.rounds[-1].added == 0
 
 
-def minimized(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, n_jobs: int | None) -> BundleResult:
+def minimize_over(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, n_jobs: int | None) -> BundleResult:
     """The minimum of (alpha/2) norm(w)^2 + the hinge on the working sets.
 
     Parameters
@@ -369,7 +362,7 @@ def minimized(sets: WorkingSets, alpha: float, start: Vector, tolerance: float, 
         The weights to begin with.
     tolerance : float
         The gap that is accepted, as a part of what was gained over w = 0. The loss grows with the sets, and no w can
-        change most of it, so that a part of the loss itself would be too coarse.
+        change most of it, so a part of the loss itself would be too coarse.
     n_jobs : int or None
         Number of threads.
 

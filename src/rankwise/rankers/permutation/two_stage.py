@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Vector
 from rankwise._parameters import OpenFraction
-from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
@@ -36,17 +35,14 @@ from rankwise.rankers._model_selection import (
     best_alpha,
     mean_over_folds,
     measure_of_weights,
-    normalized_weight,
+    normalize_weight,
     parts_of,
     path_arrays,
     read_path,
 )
 from rankwise.rankers._parameters import AnyLoss, Weights, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.solvers.batch.bundle import Bundle, BundleResult
-
-Vector = NDArray[np.float64]
 
 ALPHAS = tuple(10.0**power for power in range(-4, 4))
 # The first stages that have a name, and their rankers.
@@ -110,7 +106,7 @@ class TwoStage(SelectionParameters, LinearRanker):
 
     Notes
     -----
-    phi is convex along a ray, so that t > 0 is found to 1e-4 by bisection. The planes of one alpha serve the next:
+    phi is convex along a ray, so t > 0 is found to 1e-4 by bisection. The planes of one alpha serve the next:
     all of them together cost little more than one. Where nothing can judge them, the largest alpha is taken. After
     Ctrl-C the ranker holds the best of the alphas that were solved on all training queries.
 
@@ -146,7 +142,7 @@ class TwoStage(SelectionParameters, LinearRanker):
             parts = parts_of(queries, self.folds, self.random_state)
         factor, _ = scale_factors(queries, self.scale)
         judged: Vector | None = None
-        with progress("alphas", len(alphas) * (len(parts) + 1), enabled=None if self.verbose else False) as bar:
+        with self._progress("alphas", len(alphas) * (len(parts) + 1)) as bar:
 
             def minima(first: "_FirstStage") -> Iterator[BundleResult]:
                 for alpha in alphas:
@@ -162,7 +158,7 @@ class TwoStage(SelectionParameters, LinearRanker):
                 judged = mean_over_folds(queries, parts, judge)
             first = self._first_stage(queries, validation, factor, loss)
             done: list[_Solved] = []
-            with self._keep_on_interrupt(lambda: self._take(done, alphas, judged, first, factor)):
+            with self._keep_on_interrupt(lambda: self._take(done, alphas, judged, first, factor), lambda: done):
                 for found in minima(first):
                     coef = found.w * factor
                     done.append(_Solved(found, self._worth(queries, coef), self._worth(validation, coef)))
@@ -213,10 +209,8 @@ class TwoStage(SelectionParameters, LinearRanker):
         judged: Vector | None,
         first: "_FirstStage",
         factor: Vector,
-    ) -> bool:
+    ) -> None:
         """Set the best of the alphas that are solved; False if there is none."""
-        if not done:
-            return False
         # after Ctrl-C only the first alphas, which are the largest, are solved
         alphas = alphas[: len(done)]
         worth = np.array([one.held for one in done]) if judged is None else judged[: len(done)]
@@ -228,7 +222,6 @@ class TwoStage(SelectionParameters, LinearRanker):
         columns = (alphas, *map(list, solved), [one.train for one in done], worth)
         self._path_ = dict(zip(self._columns(), map(np.asarray, columns), strict=True))
         self.coef_ = found[best].w * factor
-        return True
 
     def _training_objective(self) -> TrainingObjective:
         place = self.path_["alpha"].tolist().index(self.alpha_)
@@ -244,12 +237,12 @@ class TwoStage(SelectionParameters, LinearRanker):
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays = {"coef": self.coef_, "first": self.first_, **path_arrays(self._path_)}
         return {"alpha": self.alpha_, "length": self.length_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.first_ = store.array("first", np.float64, (self.n_features_in_,))
         self.alpha_, self.length_ = float(facts["alpha"]), float(facts["length"])
         self._path_ = read_path(store, self._columns())
@@ -307,7 +300,7 @@ class MeanBound:
     def of(cls, loss: Loss, measure: Measure, queries: Queries, factor: Vector, n_jobs: int | None) -> "MeanBound":
         """The mean of ``loss`` over the queries for which ``measure`` is defined."""
         perfect = ScoredLists(queries.labels(), queries.labels(), queries.start, queries.scattered_rows)
-        weight = normalized_weight(queries, ~np.isnan(measure_lists([measure], perfect, n_jobs=n_jobs)[0]))
+        weight = normalize_weight(queries, ~np.isnan(measure_lists([measure], perfect, n_jobs=n_jobs)[0]))
         return cls(LossOverLists.of(loss, queries, weight), factor, n_jobs)
 
     def __call__(self, w: Vector) -> tuple[float, Vector]:

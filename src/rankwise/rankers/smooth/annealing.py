@@ -1,7 +1,7 @@
 """The annealing of SmoothRank: every start with every alpha, stage by stage, and what each is worth.
 
 :class:`AnnealingTrials` runs :class:`AnnealingPlan` after plan (side by side on threads) and keeps what has finished,
-so that Ctrl-C loses nothing. The stages of the plan that is taken become the :class:`AnnealingHistory` of the ranker.
+so Ctrl-C loses nothing. The stages of the plan that is taken become the :class:`AnnealingHistory` of the ranker.
 
 One plan is an :class:`Annealing`: each stage starts where the previous, coarser one ended. A stage minimizes J(w) =
 alpha norm(w - w0)^2 + sum_q weight_q phi_q(X_q (f w); sigma), where f is the scale of the features, by
@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Mask, Matrix, Vector
 from rankwise._figures import COLORS, PlottedTable
 from rankwise._kernels import parallel
 from rankwise._progress import progress
@@ -36,12 +36,9 @@ from rankwise.measures.ndcg import DCG, discounts, gains
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import EachChunk, QuerySource
 from rankwise.rankers._base import LinearRanker, linear_scores
-from rankwise.rankers._model_selection import as_grid, measure_of_weights
+from rankwise.rankers._model_selection import measure_of_weights
 from rankwise.rankers._parameters import raw_weights
 from rankwise.solvers.batch.descent import Bounds, Function, Solver, descend, within
-
-Vector = NDArray[np.float64]
-
 
 # ------------------------------------------------------------------------------------------------- stages of one plan
 
@@ -187,7 +184,7 @@ class AnnealingHistory(PlottedTable):
 
     __slots__ = ("coefs", "measure")
 
-    def __init__(self, columns: Any, measure: Measure, coefs: NDArray[np.float64]) -> None:
+    def __init__(self, columns: Any, measure: Measure, coefs: Matrix) -> None:
         super().__init__(columns, f"{measure.title} along the annealing")
         self.measure = measure
         self.coefs = coefs
@@ -224,19 +221,12 @@ class AnnealingHistory(PlottedTable):
 
 
 @dataclass(frozen=True)
-class Start:
-    """w0 in the units of the scaled features, and the widths for its scores."""
-
-    w: Vector
-    sigmas: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class AnnealingPlan:
-    """One alpha and one start."""
+    """One alpha and one start: w0 in the units of the scaled features, and the widths for its scores."""
 
     alpha: float
-    start: Start
+    start: Vector
+    sigmas: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -255,7 +245,7 @@ class AnnealedRun:
         assert self.bounds is not None
         return int(np.argmin(self.bounds))
 
-    def columns(self) -> dict[str, NDArray[Any]]:
+    def columns(self) -> dict[str, Array]:
         """The columns of an :class:`AnnealingHistory`, one row per stage."""
         bounds = {} if self.bounds is None else {BOUND: self.bounds}
         return {
@@ -269,7 +259,7 @@ class AnnealedRun:
             **bounds,
         }
 
-    def coefs(self, factor: Vector) -> NDArray[np.float64]:
+    def coefs(self, factor: Vector) -> Matrix:
         """The weights on raw features at the end of every stage."""
         return np.array([stage.w * factor for stage in self.stages]).reshape(-1, len(factor))
 
@@ -306,8 +296,12 @@ class AnnealingTrials:
         The starts as the user gave them.
     alphas : tuple of float
         The penalties.
-    begin : Beginnings
-        What turns a start into weights and widths.
+    named : mapping of str to LinearRanker
+        Unfitted rankers that a start may name.
+    loss : SmoothedMeasure
+        The smoothed measure.
+    sigmas : tuple of float or None
+        The widths; None derives them from the scores of the start.
     measure : Measure
         The measure that plans are judged by.
     weighed_by : Measure or None
@@ -318,7 +312,7 @@ class AnnealingTrials:
         Solver, steps, tolerance and bounds for :class:`~rankwise.rankers.smooth.annealing.Annealing`.
     n_jobs : int or None
         Number of threads.
-    bar : progress or None
+    bar : progress
         The progress bar, which advances by 1 per stage.
     bound : callable or None
         (sigma, mean smoothed loss, weights, number of queries) -> the bound of a stage; None if none decides.
@@ -328,13 +322,15 @@ class AnnealingTrials:
 
     given: list[Any]
     alphas: tuple[float, ...]
-    begin: "Beginnings"
+    named: Mapping[str, LinearRanker]
+    loss: SmoothedMeasure
+    sigmas: tuple[float, ...] | None
     measure: Measure
     weighed_by: Measure | None
     factor: Vector
     descent: Mapping[str, Any]
     n_jobs: int | None
-    bar: progress | None
+    bar: progress
     bound: Callable[[float, float, Vector, int], float] | None = None
     begun: list[_Running] = field(default_factory=list)
 
@@ -345,12 +341,30 @@ class AnnealingTrials:
 
     def plans(self, train: QuerySource, validation: QuerySource | None) -> list[AnnealingPlan]:
         """All plans, start by start; rankers among the starts are fitted on these queries."""
-        starts = [self.begin.start(one, train, validation, self.factor) for one in self.given]
-        return [AnnealingPlan(alpha, start) for start in starts for alpha in self.alphas]
+        starts = [self._start(one, train, validation) for one in self.given]
+        return [AnnealingPlan(alpha, *start) for start in starts for alpha in self.alphas]
+
+    def _start(self, given: Any, queries: Any, validation: Any) -> tuple[Vector, tuple[float, ...]]:
+        """The start of a plan and its widths.
+
+        It comes from a name (fitted on these queries), a fitted linear ranker, or weights on raw features.
+        """
+        unit, factor = None, self.factor
+        if isinstance(given, str):
+            unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
+            given = self.named[given].fit(queries, validation=validation)
+        raw = raw_weights(given, queries.n_features, "start")
+        w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.descent["bounds"])
+        refuse_zero_start(w, queries)
+        if self.sigmas is not None:
+            return w, self.sigmas
+        if unit is None:
+            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
+        return w, tuple(stage_sigmas(self.loss, unit))
 
     def run(self, plans: list[AnnealingPlan], train: QuerySource, held: QuerySource | None) -> list[AnnealedRun]:
         """Anneal the plans on ``train`` and judge them on ``held``; several plans share the threads."""
-        lists = LossOverLists.of(self.begin.loss, train, list_weights(self.weighed_by, train))
+        lists = LossOverLists.of(self.loss, train, list_weights(self.weighed_by, train))
         largest = largest_gain(self.measure, lists)
         inside = 1 if len(plans) > 1 else self.n_jobs
         stopped, bound = threading.Event(), self._bound_on(lists)
@@ -364,19 +378,18 @@ class AnnealingTrials:
                     measure_of_weights(one, stage.w * self.factor, self.measure, inside) for one in (train, held)
                 )
                 running.rows.append((stage, on_train, on_held))
-                if self.bar is not None:
-                    self.bar.advance(1)
+                self.bar.advance(1)
 
             annealing = Annealing(
                 lists=lists,
                 factor=self.factor,
-                center=plan.start.w,
+                center=plan.start,
                 alpha=plan.alpha,
                 n_jobs=inside,
                 stopped=stopped,
                 **self.descent,
             )
-            annealing.run(plan.start.w, plan.start.sigmas, after)
+            annealing.run(plan.start, plan.sigmas, after)
             return running.run()
 
         with warnings.catch_warnings():
@@ -415,7 +428,7 @@ def _ideal_weights(queries: Queries, measure: DCG) -> Vector:
     return np.asarray(ideal * queries.query_weight)
 
 
-def is_defined(queries: Queries, measure: Measure) -> NDArray[np.bool_]:
+def is_defined(queries: Queries, measure: Measure) -> Mask:
     """Whether the measure is defined for each query."""
     nothing = ScoredLists(np.zeros(queries.n_documents), queries.labels(), queries.start, queries.scattered_rows)
     return np.asarray(~np.isnan(measure_lists([measure], nothing)[0]))
@@ -476,49 +489,6 @@ def _side_by_side(
 SIGMAS = tuple(2.0**power for power in range(6, -7, -1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Beginnings:
-    """What turns the starts that users give into weights and widths.
-
-    Attributes
-    ----------
-    named : mapping of str to LinearRanker
-        Unfitted rankers that a start may name.
-    loss : SmoothedMeasure
-        The smoothed measure.
-    sigmas : tuple of float or None
-        The widths; None derives them from the scores of the start.
-    bounds : Bounds or None
-        Bounds on single weights.
-    n_jobs : int or None
-        Number of threads.
-    """
-
-    named: Mapping[str, LinearRanker]
-    loss: SmoothedMeasure
-    sigmas: tuple[float, ...] | None
-    bounds: Bounds | None
-    n_jobs: int | None
-
-    def start(self, given: Any, queries: Any, validation: Any, factor: Vector) -> Start:
-        """The start from a name (fitted on these queries), a fitted linear ranker, or weights on raw features."""
-        unit: float | None = None
-        if isinstance(given, str):
-            unit = 1.0 if given == "ridge" else None  # a regression on gains has scores in units of gain
-            given = self.named[given].fit(queries, validation=validation)
-        raw = raw_weights(given, queries.n_features, "start")
-        w = within(np.divide(raw, factor, out=np.zeros_like(raw), where=factor > 0), self.bounds)
-        if not w.any() and something_to_learn(queries):
-            raise RankwiseError(
-                "the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there"
-            )
-        if self.sigmas is not None:
-            return Start(w, self.sigmas)
-        if unit is None:
-            unit = score_unit(queries, linear_scores(queries.X, w * factor, self.n_jobs))
-        return Start(w, tuple(stage_sigmas(self.loss, unit)))
-
-
 def as_starts(given: Any) -> list[Any]:
     """One start or several."""
     if not isinstance(given, list) or (given and all(isinstance(one, (int, float, np.number)) for one in given)):
@@ -526,11 +496,10 @@ def as_starts(given: Any) -> list[Any]:
     return given
 
 
-def as_sigmas(given: Sequence[float] | None) -> tuple[float, ...] | None:
-    """Positive, decreasing widths; None stays None."""
-    if given is None:
-        return None
-    return as_grid(given, ())
+def refuse_zero_start(w: Vector, queries: QuerySource) -> None:
+    """Raise an error for a start of 0 everywhere, if there is something to learn."""
+    if not w.any() and any(queries.map(EachChunk(_varies))):
+        raise RankwiseError("the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there")
 
 
 def as_bounds(sign: Mapping[Any, int] | None, queries: QuerySource) -> Bounds | None:
@@ -547,12 +516,8 @@ def as_bounds(sign: Mapping[Any, int] | None, queries: QuerySource) -> Bounds | 
     return bounds
 
 
-def something_to_learn(queries: QuerySource) -> bool:
-    """Whether both labels and features vary within some query."""
-    return any(queries.map(EachChunk(_varies)))
-
-
 def _varies(queries: Queries) -> bool:
+    """Whether both labels and features vary within some query."""
     labels = queries.labels()
     for number in queries.counted.tolist():
         rows = queries.rows_of(number)

@@ -2,7 +2,7 @@
 
 :class:`Refinement` minimizes J(u) = alpha norm(u)^2 + mean over queries of phi_q(X_q w; sigma) with w = w0 + B u. B
 whitens the features within queries: steps of the same length in u change the scores by about the same amount, whatever
-the scales and correlations of the features, so that few steps are enough and one penalty suits all directions. A path
+the scales and correlations of the features, so few steps are enough and one penalty suits all directions. A path
 of penalties is solved from the strongest on, each from the solution of the one before.
 
 :class:`Refiner` does this without each part of the queries in turn, and :class:`Choice` takes the penalty with the
@@ -10,28 +10,24 @@ largest mean gain over the start on queries that were held out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Matrix, Numbers, Vector
 from rankwise._kernels import parallel
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.losses.compute import LossOverLists
 from rankwise.measures._base import Measure
 from rankwise.rankers._model_selection import Pool, weighted_mean
-from rankwise.rankers.linear.committee import CommitteeProblems, chosen_alphas
+from rankwise.rankers.linear.committee import CommitteeProblems, choose_alphas
 from rankwise.rankers.linear.least_squares import Problem
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
 from rankwise.rankers.smooth.annealing import Stage, at_sigma, count_defined, largest_gain, list_weights
 from rankwise.solvers.batch.descent import Function, descend
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 
 # Added to the eigenvalues of the features' covariance within queries before the root is taken, times their mean.
 _FLOOR = 0.3
@@ -173,6 +169,11 @@ class Choice:
     errors: Vector
 
     @classmethod
+    def unknown(cls, alphas: int) -> "Choice":
+        """What is known of so many penalties without a trial: NaN."""
+        return cls(*(np.full(alphas + extra, np.nan) for extra in (1, 0, 0)))
+
+    @classmethod
     def of(cls, values: Matrix, weight: Vector) -> "Choice":
         """From the values of the start and of every penalty on every query."""
         means = np.array([weighted_mean(one, weight) for one in values])
@@ -181,7 +182,7 @@ class Choice:
         gains = (values[1:, counted] - values[0, counted]) @ share
         count = int(counted.sum())
         if count < 2:
-            return cls(means, np.full(len(gains), np.nan), np.full(len(gains), np.nan))
+            return replace(cls.unknown(len(gains)), means=means)
         spread = ((values[1:, counted] - values[0, counted] - gains[:, None]) * share) ** 2
         return cls(means, gains, np.sqrt(spread.sum(axis=1) * count / (count - 1)))
 
@@ -235,7 +236,7 @@ class Refiner:
 
     @cached_property
     def _ridge_alphas(self) -> tuple[float, ...]:
-        return chosen_alphas(self.problems, RELATIVE_ALPHAS)[0]
+        return choose_alphas(self.problems, RELATIVE_ALPHAS)[0]
 
     def start_without(self, part: int | None) -> Vector:
         """w0 without a part, in units in which its scores have the standard deviation 1 within queries."""
@@ -278,18 +279,18 @@ class Refiner:
         most, counted = np.sum([largest_gain(self.measure, one) for one in lists], axis=0)
         return np.array([(most - stage.loss * total) / counted if counted else np.nan for stage in stages])
 
-    def judged(self) -> Choice:
+    def judge(self) -> Choice:
         """Start and penalties on the queries that were held out; trials share the threads."""
         trials = self.problems.selection.trials
         if not trials:
-            return Choice(*(np.full(len(self.alphas) + extra, np.nan) for extra in (1, 0, 0)))
+            return Choice.unknown(len(self.alphas))
         self._ridge_alphas  # noqa: B018  # chosen once, before the threads need it
         inside = 1 if len(trials) > 1 else self.n_jobs
 
         def values(number: int) -> tuple[Matrix, Vector]:
             trial = trials[number]
             path = self.path_without(trial.without, self.alphas, inside)
-            held = trial.prepared([self.measure])
+            held = trial.prepare([self.measure])
             candidates = np.array([self.start_without(trial.without), *(one.coef for one in path)])
             return held.values(candidates, inside)[:, 0], held.weight
 
@@ -302,7 +303,7 @@ def lists_of(
     loss: SmoothedMeasure, measure: Measure | None, pool: Pool, without: Numbers | None = None
 ) -> tuple[list[LossOverLists], float]:
     """The smoothed measure over the queries of a pool, without some of them, and the sum of their weights."""
-    left_out = [None] * len(pool.sets) if without is None else [own for _, own in pool.by_set(without)]
+    left_out = [None] * len(pool.sets) if without is None else pool.by_set(without)
     lists, total = [], 0.0
     for queries, numbers in zip(pool.sets, left_out, strict=True):
         given = list_weights(measure, queries)

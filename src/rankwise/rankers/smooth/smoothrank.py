@@ -7,17 +7,15 @@ penalty (:mod:`rankwise.rankers.smooth.annealing`). Both take any smoothed loss 
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Array, Numbers, Vector
 from rankwise._parameters import Check, NonNegativeFloat, PositiveFloat, PositiveInt
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise.errors import RankwiseError
 from rankwise.losses._base import SmoothedMeasure, smoothed
 from rankwise.losses._base import registered as registered_losses
 from rankwise.losses.compute import LossJob
@@ -34,9 +32,9 @@ from rankwise.rankers._model_selection import (
     SelectionParameters,
     Trial,
     as_grid,
-    held_out,
+    hold_out,
+    mean_of_known,
     mean_over_held_out,
-    mean_over_parts,
     parts_of,
     path_arrays,
     read_path,
@@ -44,7 +42,6 @@ from rankwise.rankers._model_selection import (
 from rankwise.rankers._parameters import Signs, is_vector, raw_weights
 from rankwise.rankers.certificate.objective import TrainingObjective
 from rankwise.rankers.linear.committee import CommitteeProblems
-from rankwise.rankers.linear.ridge import read_coef
 from rankwise.rankers.smooth.annealing import (
     BOUND,
     COLUMNS,
@@ -53,17 +50,13 @@ from rankwise.rankers.smooth.annealing import (
     AnnealingHistory,
     AnnealingPlan,
     AnnealingTrials,
-    Beginnings,
     as_bounds,
-    as_sigmas,
     as_starts,
-    something_to_learn,
+    refuse_zero_start,
 )
 from rankwise.rankers.smooth.refinement import Choice, Refined, Refiner
 from rankwise.rankers.smooth.stopping import StageBound
 from rankwise.solvers.batch.descent import Solver
-
-Vector = NDArray[np.float64]
 
 # alpha norm(u)^2 beside a mean over queries, for scores of deviation 1
 REFINEMENT_ALPHAS = (1.0, 0.3, 0.1, 0.03, 0.01)
@@ -97,8 +90,7 @@ def _as_loss(value: Any) -> SmoothedMeasure | None:
 AnySmoothed = Annotated[
     Any,
     Check(
-        "a smoothed loss of rankwise.losses or its name, such as 'SoftRank'",
-        lambda value: _as_loss(value) is not None,
+        "a smoothed loss of rankwise.losses or its name, such as 'SoftRank'", lambda value: _as_loss(value) is not None
     ),
 ]
 Start = Annotated[Any, Check("'ridge', 'ranksvm', a fitted linear ranker, a vector, a list of such", _is_start)]
@@ -191,7 +183,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
     Notes
     -----
     A step reads X once: rows are scored, the loss is taken, and the gradient is added while they are in cache. The
-    objective is not convex. At w = 0 its gradient is 0, so that a start of zeros is an error if there is something to
+    objective is not convex. At w = 0 its gradient is 0, so a start of zeros is an error if there is something to
     learn. If there are fewer queries than folds, every query is a part. Where nothing can judge, the largest alpha is
     taken.
 
@@ -311,7 +303,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         alphas, sigmas = as_grid(self.alpha, REFINEMENT_ALPHAS), self._widths()
         selection = PooledSelection.of(queries, validation, self.refit, self.folds, self.random_state)
         stages = (len(selection.trials) + 1) * len(set(alphas)) * len(sigmas)
-        with progress("annealing", stages) if self.verbose else nullcontext() as bar:
+        with self._progress("annealing", stages) as bar:
             refiner = Refiner(
                 problems=CommitteeProblems.of(selection, self.scale, self.n_jobs),
                 start=self._given_start(queries),
@@ -322,20 +314,16 @@ class SmoothRank(SelectionParameters, LinearRanker):
                 sigmas=sigmas,
                 descent=self._descent("lbfgs", 1e-3),
                 n_jobs=self.n_jobs,
-                after=lambda: None if bar is None else bar.advance(1),
+                after=lambda: bar.advance(1),
                 bound=self._stage_bound(selection.pool.sets, len(sigmas)),
             )
             start = refiner.start_without(None)
-            nothing = Choice(*(np.full(len(alphas) + extra, np.nan) for extra in (1, 0, 0)))
+            nothing = Choice.unknown(len(alphas))
 
-            def keep() -> bool:
-                self._hold(start, None, refiner, nothing)
-                return True
-
-            with self._keep_on_interrupt(keep):
+            with self._keep_on_interrupt(lambda: self._hold(start, None, refiner, nothing)):
                 refined, choice = None, nothing
                 if start.any():
-                    choice = refiner.judged()
+                    choice = refiner.judge()
                     best = max(alphas) if choice.best is None else alphas[choice.best]
                     stronger = sorted({one for one in alphas if one >= best}, reverse=True)
                     refined = refiner.path_without(None, stronger, self.n_jobs)[-1]
@@ -351,10 +339,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         if given is None:
             return None
         raw = raw_weights(given, queries.n_features, "start")
-        if not raw.any() and something_to_learn(queries):
-            raise RankwiseError(
-                "the start must not be 0 everywhere, because the gradient of a smoothed measure is 0 there"
-            )
+        refuse_zero_start(raw, queries)
         return raw
 
     def _smoothed(self) -> SmoothedMeasure:
@@ -368,7 +353,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     def _widths(self) -> tuple[float, ...]:
         """The widths for scores of deviation 1, squared or not as the loss has them."""
-        sigmas = as_sigmas(self.sigmas) or REFINEMENT_SIGMAS
+        sigmas = as_grid(self.sigmas, REFINEMENT_SIGMAS)
         return sigmas if self._smoothed().squared_width else tuple(one**0.5 for one in sigmas)
 
     def _descent(self, solver: Solver, tolerance: float) -> dict[str, Any]:
@@ -383,7 +368,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         everything = Trial(None, refiner.problems.selection.pool, refiner.problems.selection.pool.counted)
         train, none = np.empty(0), np.full(len(stages), np.nan)
         if stages:
-            queries = everything.prepared([measure])
+            queries = everything.prepare([measure])
             values = queries.values(np.array([stage.w for stage in stages]), self.n_jobs)
             train = mean_over_held_out([values], [queries.weight])
         bounds = refined.bounds if refined is not None else np.empty(0) if self.stop == "bound" else None
@@ -408,9 +393,9 @@ class SmoothRank(SelectionParameters, LinearRanker):
         if validation is None and (tried > 1 or self.stop == "best"):
             parts = parts_of(queries, self.folds, self.random_state)
         passes = tried * len(parts) + 1 if parts else tried
-        stages = len(as_sigmas(self.sigmas) or SIGMAS)
+        stages = len(as_grid(self.sigmas, SIGMAS))
         grid = np.tile(alphas, len(given))
-        with progress("annealing", stages * passes) if self.verbose else nullcontext() as bar:
+        with self._progress("annealing", stages * passes) as bar:
             trials = self._trials(queries, given, alphas, bar)
 
             def keep() -> bool:
@@ -422,7 +407,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
             with self._keep_on_interrupt(keep):
                 if parts:
-                    worth = mean_over_parts([self._judged_on(part, queries, trials) for part in parts])
+                    worth = mean_of_known([self._judge_part(part, queries, trials) for part in parts])
                     best, place = self._choose(worth, alphas)
                     plan = trials.plans(queries, None)[best]
                     (run,) = trials.run([plan], queries, None)
@@ -442,41 +427,40 @@ class SmoothRank(SelectionParameters, LinearRanker):
     ) -> None:
         """Hold one stage of one plan, and what was known of all plans when it was chosen."""
         self.alpha_ = plan.alpha
-        self.start_ = plan.start.w * trials.factor
+        self.start_ = plan.start * trials.factor
         coefs = run.coefs(trials.factor)
         self._annealed_ = run.columns(), trials.measure, coefs
         self.coef_ = coefs[place].copy()
         number = np.repeat(np.arange(len(trials.given)), len(trials.alphas))
         self._path_ = {"start": number, "alpha": grid, trials.measure.title: judged}
 
-    def _trials(
-        self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress | None
-    ) -> AnnealingTrials:
+    def _trials(self, queries: Queries, given: list[Any], alphas: tuple[float, ...], bar: progress) -> AnnealingTrials:
         measure, bounds = self._measure(), as_bounds(self.sign, queries)
         alike: dict[str, Any] = {"scale": self.scale, "folds": self.folds, "random_state": self.random_state}
         alike["n_jobs"] = self.n_jobs
         kinds: Any = registered()
         ridge = kinds["RidgeRanker"](measure, alpha=RIDGE_ALPHAS, intercept="global", refit="train", **alike)
         named = {"ridge": ridge, "ranksvm": kinds["RankSVM"](measure, **alike)}
-        loss = self._smoothed()
         factor, _ = scale_factors(queries, self.scale)
         descent = self._descent("cg", 1e-6) | {"bounds": bounds}
         return AnnealingTrials(
             given=given,
             alphas=alphas,
-            begin=Beginnings(named=named, loss=loss, sigmas=as_sigmas(self.sigmas), bounds=bounds, n_jobs=self.n_jobs),
+            named=named,
+            loss=self._smoothed(),
+            sigmas=None if self.sigmas is None else as_grid(self.sigmas, ()),
             measure=measure,
             weighed_by=self._weighed_by(),
             factor=factor,
             descent=descent if bounds is None else descent | {"solver": "lbfgs"},
             n_jobs=self.n_jobs,
             bar=bar,
-            bound=self._stage_bound([queries], len(as_sigmas(self.sigmas) or SIGMAS)),
+            bound=self._stage_bound([queries], len(as_grid(self.sigmas, SIGMAS))),
         )
 
-    def _judged_on(self, part: NDArray[np.int64], queries: Queries, trials: AnnealingTrials) -> list[Vector]:
+    def _judge_part(self, part: Numbers, queries: Queries, trials: AnnealingTrials) -> list[Vector]:
         """The measure of every plan, stage by stage, on queries that neither it nor its start has seen."""
-        train, held = held_out(queries, part)
+        train, held = hold_out(queries, part)
         return [self._held(run) for run in trials.run(trials.plans(train, None), train, held)]
 
     def _held(self, run: AnnealedRun) -> Vector:
@@ -501,16 +485,16 @@ class SmoothRank(SelectionParameters, LinearRanker):
             return None
         place = int(np.argmax((self.history_.coefs == self.coef_).all(axis=1)))
         loss = self._smoothed().at_sigma(float(self.history_["sigma"][place]))
-        stages = len(self._widths()) if self.protocol == "committee" else len(as_sigmas(self.sigmas) or SIGMAS)
+        stages = len(as_grid(self.sigmas, REFINEMENT_SIGMAS if self.protocol == "committee" else SIGMAS))
         among = stages if self.stop == "bound" else 1
-        if self.protocol == "committee":  # scores have deviation 1 at the start, so that the usual widths are constants
+        if self.protocol == "committee":  # scores have deviation 1 at the start, so the usual widths are constants
             return TrainingObjective(loss=loss, loss_fixed=True if self.sigmas is None else None, loss_among=among)
         kept = self.sigmas is not None and (self.stop != "best" or len(self.history_) == 1)
         return TrainingObjective(loss=loss, loss_fixed=None if kept else False, loss_among=among)
 
     # ------------------------------------------------------------------------------------------- saving
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         columns, _, coefs = self._annealed_
         arrays = {f"history.{name}": column.astype(np.float64) for name, column in columns.items()}
         arrays |= {name: column.astype(float) for name, column in path_arrays(self._path_).items()}
@@ -518,7 +502,7 @@ class SmoothRank(SelectionParameters, LinearRanker):
         return {"alpha": None if math.isnan(self.alpha_) else self.alpha_}, arrays
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
-        self.coef_ = read_coef(store, self.n_features_in_)
+        self.coef_ = self._read_coef(store)
         self.start_ = store.array("start", np.float64, (self.n_features_in_,))
         self.alpha_ = math.nan if facts["alpha"] is None else float(facts["alpha"])
         names = (*COLUMNS, BOUND) if self.stop == "bound" else COLUMNS

@@ -15,19 +15,18 @@ right side, to choose by.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwise._arrays import Vector
 from rankwise.guarantees._bound import Bound, smallest
-from rankwise.guarantees.bounds.uniform import for_fitted_norm, l1_ball, l2_ball, linf_ball
+from rankwise.guarantees.bounds.uniform import for_fitted_norm
 from rankwise.losses._base import SmoothedMeasure
 from rankwise.queries.chunks import radius_of
 from rankwise.queries.source import QuerySource
-from rankwise.rankers.certificate.claims import largest_labels
-
-Vector = NDArray[np.float64]
+from rankwise.rankers.certificate.claims import largest_labels, lipschitz_balls
 
 # Probability that one of the bounds of a fit fails. It enters by a logarithm and hardly changes a choice.
 _DELTA = 0.05
@@ -96,26 +95,15 @@ class StageBound:
             low, high = loss.range(W * R, m, (0.0, self.highest))
             return float(low), float(high)
 
-        def shared(W: float, level: float) -> dict[str, Any]:
-            low, high = span(W)
-            # rounding may take a mean out of its interval
-            return {"risk": min(max(risk, low), high), "low": low, "b": high - low, "m": m, "n": n, "delta": level}
-
-        def in_l2(W: float, level: float) -> Bound:  # half of the l1 norm of a gradient that sums to 0 is positive
-            return l2_ball(L2=G / math.sqrt(2), W=W, radius=R, **shared(W, level))
-
-        def in_linf(W: float, level: float) -> Bound:
-            return linf_ball(G=G, W=W, radius=R, **shared(W, level))
-
-        def in_l1(W: float, level: float) -> Bound:
-            return l1_ball(G=G, W1=W, entry=R, d=len(coef), **shared(W, level))
-
+        balls = lipschitz_balls(span, G, R, m, n, len(coef))
         l2, l1 = float(np.linalg.norm(coef)), float(np.abs(coef).sum())
-        found = smallest(
-            *(
-                lambda delta, make=make, norm=norm: for_fitted_norm(make, norm=norm, W_0=1 / R, delta=delta)
-                for make, norm in ((in_l2, l2), (in_linf, l2), (in_l1, l1))
-            ),
-            delta=_DELTA / self.stages,
-        )
+
+        def fitted(kind: str, delta: float) -> Bound:
+            def at(W: float, level: float) -> Bound:
+                low, high = span(W)
+                return balls[kind](min(max(risk, low), high), W, level)  # rounding may take a mean out of its interval
+
+            return for_fitted_norm(at, norm=l1 if kind == "l1" else l2, W_0=1 / R, delta=delta)
+
+        found = smallest(*(partial(fitted, kind) for kind in balls), delta=_DELTA / self.stages)
         return min(found.value, span(l2)[1])
