@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
 def test_it_estimates_fits_tests_and_certifies(run, folder, tmp_path):
     code, out, err = run("train", str(folder), "--out", str(tmp_path / "m.rankwise"), "--json")
     assert code == 0, err
-    assert "about 4 passes (at most 6) over 1,152 documents" in err
+    assert "about 36 passes (at most 38) over 1,152 documents" in err
     found = json.loads(out.splitlines()[-1])
     assert found["ranker"] == "RidgeCommittee"
     assert found["parts"]["test"]["queries"] == 24

@@ -412,6 +412,10 @@ class SelectionParameters:
     folds: Folds = 5
     random_state: Seed = 0
 
+    def _trial_parts(self, queries: QuerySource, alphas: Sequence[float]) -> int:
+        """Number of parts of the queries that judge the penalties; 0 where there is one penalty."""
+        return 0 if len(alphas) < 2 else 1 if len(queries.counted) > MANY else self.folds
+
     @property
     def path_(self) -> Table:
         """What every candidate was worth, made of the columns that ``fit`` keeps."""

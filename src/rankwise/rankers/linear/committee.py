@@ -241,7 +241,9 @@ class RidgeCommittee(SelectionParameters, LinearRanker):
     def _expected_passes(self, queries: QuerySource) -> Any:
         part = np.zeros(len(queries), np.int64)
         job = ProblemsJob(True, RegressionTerms(committee_targets), part, 1)
-        return job, (), 4, 6  # survey, balance, two of moments
+        # survey, balance, moments, what the queries are known by; and the scores of each member on the parts that judge
+        passes = 6 + len(MEMBERS) * self._trial_parts(queries, as_grid(self.alpha, RELATIVE_ALPHAS))
+        return job, (), passes, passes + 2
 
     def _tell(self, alphas: Vector, grid: Vector, judged: Matrix) -> None:
         """Set the tables."""

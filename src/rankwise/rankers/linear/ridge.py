@@ -180,7 +180,9 @@ class RidgeRanker(SelectionParameters, LinearRanker):
     def _expected_passes(self, queries: QuerySource) -> Any:
         part = np.zeros(len(queries), np.int64)
         job = ProblemsJob(True, RegressionTerms(gains_of), part, 1)
-        passes = 3 + 2 * (self.intercept == "global")  # survey, balance, moments; and scales
+        # survey, balance, moments, what the queries are known by; scales; and the scores of the parts that judge
+        passes = 4 + 2 * (self.intercept == "global")
+        passes += self._trial_parts(queries, as_grid(self.alpha, RELATIVE_ALPHAS))
         return job, (), passes, passes + 2
 
     def _alphas(self, problem: Solved, grid: Sequence[float]) -> tuple[float, ...]:
