@@ -92,14 +92,15 @@ def test_cores_are_shared_out():
 
 WATCHED = """
 import time
-from rankwise.evaluation.comparison.cells import MemoryGrowth
+from rankwise.evaluation.comparison.cells import MemoryWatch
 
-with MemoryGrowth() as growth:
-    block = bytearray(b"x") * (1 << 26)
-    time.sleep(0.5)
-    del block
-with MemoryGrowth() as little:
-    time.sleep(0.02)
+with MemoryWatch() as watch:
+    with watch.growth() as growth:
+        block = bytearray(b"x") * (1 << 26)
+        time.sleep(0.5)
+        del block
+    with watch.growth() as little:
+        time.sleep(0.02)
 print(growth.bytes, little.bytes)
 """
 

@@ -2,7 +2,7 @@
 
 A :class:`Cell` is the result: scores of the test part, the settings that were selected, and what they cost.
 :func:`learn` makes the cell of a ranker that is trained here, :func:`score` that of a model which was fitted elsewhere.
-:class:`MemoryGrowth` measures how much the process grows meanwhile.
+:class:`MemoryWatch` measures how much the process grows meanwhile.
 """
 
 import json
@@ -38,46 +38,68 @@ _STATM = Path("/proc/self/statm")
 _EVERY = 0.01  # seconds between two looks at the size of the process
 
 
-class MemoryGrowth:
-    """Context manager that measures how far the process grows during a block, in ``bytes``; None if no system says so.
+class Growth:
+    """How far the process has grown since this object was made: ``bytes``, None where the system does not say."""
 
-    A thread looks at the size of the process a hundred times a second: shorter peaks are not seen, and what runs
-    meanwhile in other threads is included.
+    def __init__(self, size: int | None) -> None:
+        self._first, self.bytes = size, None if size is None else 0
+
+    def see(self, size: int | None) -> None:
+        """Take note of the present size of the process."""
+        if size is not None and self._first is not None and self.bytes is not None:
+            self.bytes = max(self.bytes, size - self._first)
+
+
+class MemoryWatch:
+    """A thread that looks at the size of the process a hundred times a second; shorter peaks are not seen.
+
+    It is started by the thread that makes the comparison: those of the cells may be stopped at any line, and one that
+    is stopped while it starts a thread never ends.
 
     Examples
     --------
-    >>> with MemoryGrowth() as growth:
+    >>> with MemoryWatch() as watch, watch.growth() as growth:
     ...     block = bytearray(1 << 24)
     >>> growth.bytes is None or growth.bytes >= 0
     True
     """
 
     def __init__(self) -> None:
-        self.bytes: int | None = None
+        self._running: list[Growth] = []
         self._over = threading.Event()
         # a daemon, which never keeps the process alive
         self._thread = threading.Thread(target=self._look, name="rankwise-memory", daemon=True)
 
-    def __enter__(self) -> "MemoryGrowth":
-        first = resident()
-        if first is not None:
-            self._first, self.bytes = first, 0
+    def __enter__(self) -> "MemoryWatch":
+        if resident() is not None:
             self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.bytes is not None:
-            self._over.set()
+        self._over.set()
+        if self._thread.is_alive():
             self._thread.join()
 
+    @contextmanager
+    def growth(self) -> Iterator[Growth]:
+        """Context manager: measure the growth during the block, that of anything else that runs meanwhile included."""
+        own = Growth(resident())
+        self._running.append(own)
+        try:
+            yield own
+        finally:
+            self._running.remove(own)
+            own.see(resident())
+
     def _look(self) -> None:
-        """The loop of the thread, which looks for the last time when the block is over."""
-        over = False
-        while not over:
-            over = self._over.wait(_EVERY)
-            self.bytes = max(self.bytes or 0, (resident() or 0) - self._first)
+        """The loop of the thread."""
+        while not self._over.wait(_EVERY):
+            size = resident()
+            # a copy, because cells come and go in other threads
+            for growth in tuple(self._running):
+                growth.see(size)
 
 
 def resident() -> int | None:
@@ -147,6 +169,7 @@ def learn(
     measure: Measure | None,
     seed: int,
     jobs: int,
+    watch: MemoryWatch,
 ) -> Cell:
     """Fit, select, and score the test part, which nothing before has seen.
 
@@ -166,6 +189,8 @@ def learn(
         Seed of the inner folds, which select where there is no validation part.
     jobs : int
         Threads for the ranker itself.
+    watch : MemoryWatch
+        Measures the memory.
 
     Returns
     -------
@@ -173,7 +198,7 @@ def learn(
         The result.
     """
     began = time.perf_counter()
-    with MemoryGrowth() as growth, _name_in_errors(name, number):
+    with watch.growth() as growth, _name_in_errors(name, number):
         chosen = choose(entry, part, measure, seed, jobs)
         model, judged = chosen.model, chosen.judged
         scores = _scores(model, part.test)
@@ -193,7 +218,7 @@ def learn(
     )
 
 
-def score(name: str, number: int, entry: Fitted, test: Queries) -> Cell:
+def score(name: str, number: int, entry: Fitted, test: Queries, watch: MemoryWatch) -> Cell:
     """Score the test part with a model that was fitted elsewhere.
 
     Parameters
@@ -206,6 +231,8 @@ def score(name: str, number: int, entry: Fitted, test: Queries) -> Cell:
         The model.
     test : Queries
         The test part.
+    watch : MemoryWatch
+        Measures the memory.
 
     Returns
     -------
@@ -213,7 +240,7 @@ def score(name: str, number: int, entry: Fitted, test: Queries) -> Cell:
         The result.
     """
     began = time.perf_counter()
-    with MemoryGrowth() as growth, _name_in_errors(name, number):
+    with watch.growth() as growth, _name_in_errors(name, number):
         given = test if takes_lists(entry.model) else np.asarray(test.X)
         scores = checks.as_scores(entry.model.predict(given), test.n_documents)
     return Cell(name, number, scores, {}, {}, None, 0, time.perf_counter() - began, growth.bytes, entry.model)

@@ -26,7 +26,7 @@ from rankwise._kernels import parallel
 from rankwise._progress import progress
 from rankwise._tables import Table
 from rankwise.errors import RankwiseError
-from rankwise.evaluation.comparison.cells import Cell, learn, score
+from rankwise.evaluation.comparison.cells import Cell, MemoryWatch, learn, score
 from rankwise.evaluation.comparison.comparison import Comparison
 from rankwise.evaluation.comparison.folds import FoldParts
 from rankwise.evaluation.comparison.keys import code_of, describe, fingerprint, key_of, plain, versions
@@ -158,12 +158,13 @@ class ComparisonRun:
         count = len(self.entries) * len(self.parts.folds)
         trained = [part.train.n_documents for part in self.parts.folds if part.train is not None]
         workers, inner = share_out(self.n_jobs, count, max(trained, default=0))
-        tasks = [
-            self._task(name, entry, number, part, given, inner)
-            for number, part in enumerate(self.parts.folds, start=1)
-            for name, entry in self.entries.items()
-        ]
-        with progress("comparing", count, enabled=None if verbose else False) as bar:
+        bar = progress("comparing", count, enabled=None if verbose else False)
+        with bar, MemoryWatch() as watch:
+            tasks = [
+                self._task(name, entry, number, part, given, inner, watch)
+                for number, part in enumerate(self.parts.folds, start=1)
+                for name, entry in self.entries.items()
+            ]
             return side_by_side(tasks, workers, bar.advance)
 
     def _task(
@@ -174,23 +175,24 @@ class ComparisonRun:
         part: Fold,
         given: Mapping[str, list[NDArray[np.float64]]],
         inner: int,
+        watch: MemoryWatch,
     ) -> Callable[[], Cell]:
         """The function that computes, or reads, one cell."""
         if name in given:
             return lambda: Cell(name, number, given[name][number - 1], {}, {}, None, 0, 0.0, None)
         assert not isinstance(entry, Given)
         if isinstance(entry, Fitted):
-            return lambda: score(name, number, entry, part.test)
+            return lambda: score(name, number, entry, part.test, watch)
         # rankers of the package have a measure of their own; foreign objects take the first one
         measure = self.chooser if self.chooser is not None or isinstance(entry.ranker, Ranker) else self.first
         if self.kept is None:
-            return lambda: learn(name, number, entry, part, measure, self.seed, inner)
+            return lambda: learn(name, number, entry, part, measure, self.seed, inner, watch)
         kept, key = self.kept, self._key(entry, number, measure)
 
         def learn_or_read() -> Cell:
             found = kept.read(key, name, number, part)
             if found is None:
-                found = learn(name, number, entry, part, measure, self.seed, inner)
+                found = learn(name, number, entry, part, measure, self.seed, inner, watch)
                 kept.write(key, found)
             return found
 
