@@ -192,6 +192,11 @@ class BoostedRanker(Ranker):
     Document weights are those of the loss, if it takes them. Otherwise they multiply the derivatives of a document, as
     in LightGBM. There is no bound on trees from their training queries: certificates rest on a hold-out set.
 
+    A smoothed loss is stationary where scores are equal, so ``sigmas`` need a ``start``, unless the loss is not: then
+    the first width is the sigma of the loss. A width is fixed while it lasts, and the second derivative of a loss
+    without ``curvature`` is taken anew at each. Chapelle and Wu propose boosting a smoothed measure in Section 6 and
+    anneal linear weights in Section 4.4.
+
     After Ctrl-C the ranker holds the models that were finished, or else the trees that were growing, of the first fold
     if the number of trees was being searched.
 
@@ -199,6 +204,9 @@ class BoostedRanker(Ranker):
     ----------
     J. H. Friedman (2001). Greedy function approximation: a gradient boosting machine. Annals of Statistics 29(5),
     1189-1232. doi:10.1214/aos/1013203451.
+
+    O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics.
+    Information Retrieval 13, 216-235. doi:10.1007/s10791-009-9110-3. Sections 4.4 and 6.
 
     G. Ke, Q. Meng, T. Finley, T. Wang, W. Chen, W. Ma, Q. Ye, T.-Y. Liu (2017). LightGBM: a highly efficient gradient
     boosting decision tree. NIPS 30, 3149-3157.
