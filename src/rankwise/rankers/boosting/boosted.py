@@ -192,10 +192,10 @@ class BoostedRanker(Ranker):
     Document weights are those of the loss, if it takes them. Otherwise they multiply the derivatives of a document, as
     in LightGBM. There is no bound on trees from their training queries: certificates rest on a hold-out set.
 
-    A smoothed loss is stationary where scores are equal, so ``sigmas`` need a ``start``, unless the loss is not: then
-    the first width is the sigma of the loss. A width is fixed while it lasts, and the second derivative of a loss
-    without ``curvature`` is taken anew at each. Chapelle and Wu propose boosting a smoothed measure in Section 6 and
-    anneal linear weights in Section 4.4.
+    Losses of soft indicators, such as :class:`~rankwise.losses.SmoothNDCG`, are stationary where all scores are equal,
+    and need a ``start``. For others ``sigmas`` without a ``start`` begin with the sigma of the loss. A width is fixed
+    while it lasts, and the second derivative of a loss without ``curvature`` is taken anew at each. Chapelle and Wu
+    propose boosting a smoothed measure in Section 6 and anneal linear weights in Section 4.4.
 
     After Ctrl-C the ranker holds the models that were finished, or else the trees that were growing, of the first fold
     if the number of trees was being searched.
