@@ -459,6 +459,21 @@ class SmoothedMeasure(Loss):
         """
         return None
 
+    def sigma_of(self, squared: float) -> float:
+        """The sigma of a width that is given in squared units of the scores.
+
+        Parameters
+        ----------
+        squared : float
+            The width.
+
+        Returns
+        -------
+        float
+            The same number, or its square root where sigma is in units of the scores, see :attr:`squared_width`.
+        """
+        return squared if self.squared_width else squared**0.5
+
     def at_sigma(self, sigma: float) -> Self:
         """The same loss with another width of the smoothing.
 

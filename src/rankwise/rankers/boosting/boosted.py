@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels.histograms import BINS
-from rankwise._parameters import Fraction, Int32, NumberRange, PositiveInt, Seed, as_random
+from rankwise._parameters import Fraction, Int32, NumberRange, PositiveFloat, PositiveInt, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses import GradedPairs, StochasticNDCG
-from rankwise.losses._base import Loss
+from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.queries import checks
@@ -31,6 +31,7 @@ from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
+from rankwise.rankers.boosting.annealed import AnnealedDerivatives
 from rankwise.rankers.boosting.folds import Fold, TreesGrown, grown, without_part
 from rankwise.rankers.boosting.growing import (
     LOOK,
@@ -95,6 +96,10 @@ class BoostedRanker(Ranker):
         :class:`~rankwise.losses.StochasticNDCG` with the gain, discount and cut-off of the measure where it is an
         NDCG@k, and NDCG@10 otherwise. A loss without ``curvature`` has a constant one, see
         :func:`rankwise.boosting.objective`.
+    sigmas : sequence of float, default=None
+        Decreasing widths of a smoothed loss, such as ``(4, 1, 1/4, 1/16)``, each for an equal share of ``trees``. They
+        are in units of the variance within queries of the scores when the width begins, and never rise. The search for
+        the number of trees does not end before the last of them. None is the sigma of the loss for all trees.
     trees : int, default=1000
         The largest number of trees per model.
     learning_rate : float, default=None
@@ -187,6 +192,11 @@ class BoostedRanker(Ranker):
     Document weights are those of the loss, if it takes them. Otherwise they multiply the derivatives of a document, as
     in LightGBM. There is no bound on trees from their training queries: certificates rest on a hold-out set.
 
+    Losses of soft indicators, such as :class:`~rankwise.losses.SmoothNDCG`, are stationary where all scores are equal,
+    and need a ``start``. For others ``sigmas`` without a ``start`` begin with the sigma of the loss. A width is fixed
+    while it lasts, and the second derivative of a loss without ``curvature`` is taken anew at each. Chapelle and Wu
+    propose boosting a smoothed measure in Section 6 and anneal linear weights in Section 4.4.
+
     After Ctrl-C the ranker holds the models that were finished, or else the trees that were growing, of the first fold
     if the number of trees was being searched.
 
@@ -194,6 +204,9 @@ class BoostedRanker(Ranker):
     ----------
     J. H. Friedman (2001). Greedy function approximation: a gradient boosting machine. Annals of Statistics 29(5),
     1189-1232. doi:10.1214/aos/1013203451.
+
+    O. Chapelle, M. Wu (2010). Gradient descent optimization of smoothed information retrieval metrics.
+    Information Retrieval 13, 216-235. doi:10.1007/s10791-009-9110-3. Sections 4.4 and 6.
 
     G. Ke, Q. Meng, T. Finley, T. Wang, W. Chen, W. Ma, Q. Ye, T.-Y. Liu (2017). LightGBM: a highly efficient gradient
     boosting decision tree. NIPS 30, 3149-3157.
@@ -216,6 +229,7 @@ class BoostedRanker(Ranker):
     takes_document_weights = True
 
     loss: AnyLoss | None = None
+    sigmas: Sequence[PositiveFloat] | None = None
     trees: Int32 = 1000
     learning_rate: Fraction | None = None
     leaves: Annotated[int, NumberRange(2, 2**31)] | None = None
@@ -269,7 +283,7 @@ class BoostedRanker(Ranker):
         together = joined(sets)
         rng = as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self._setting("seeds")).tolist()
-        derivatives = Derivatives.of(loss, together, self.n_jobs)
+        derivatives = self._annealed(Derivatives.of(loss, together, self.n_jobs), self.trees)
         rows = self._rows(sets, categorical, seeds[0])
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
         average = bool(parts) and self._setting("refit") == "average"
@@ -296,6 +310,8 @@ class BoostedRanker(Ranker):
             else:
                 if validation is not None and self._setting("refit") == "train":
                     derivatives = derivatives.without(rows_of(together, np.arange(len(queries), len(together))))
+                if not growth.curve.judged:
+                    derivatives = self._annealed(derivatives, unjudged)
                 growth.coef = self._start_coef(queries)
                 whole = Fold(derivatives, self._start_scores(sets, growth.coef), growth.coef)
                 refuse_stationary(whole.derivatives, whole.start, self.n_jobs)
@@ -336,8 +352,8 @@ class BoostedRanker(Ranker):
             lists = ScoredLists(held, labels, bounds, order)
             return weighted_mean(measure_lists([measure], lists, n_jobs=self.n_jobs)[0], weight)
 
-        look = SYMMETRIC_LOOK if self.engine == "symmetric" else LOOK
-        grow_together(models, judge, self.trees, self._setting("patience"), growth.curve, after, look)
+        look, least = SYMMETRIC_LOOK if self.engine == "symmetric" else LOOK, folds[0].derivatives.last_change
+        grow_together(models, judge, self.trees, self._setting("patience"), growth.curve, after, look, least)
 
     def _average(
         self,
@@ -398,6 +414,10 @@ class BoostedRanker(Ranker):
             raise self._wrong("depth", "1 or 2 with additive=True")
         if self.start is not None and self.monotone:
             raise self._wrong("monotone", "None if start= is given: it constrains the trees, not the linear scores")
+        if self.sigmas is not None and not isinstance(self.loss, SmoothedMeasure):
+            raise self._wrong("sigmas", "None unless loss= is a smoothed measure, such as losses.SmoothNDCG()")
+        if self.sigmas is not None and sorted(self.sigmas, reverse=True) != list(self.sigmas):
+            raise self._wrong("sigmas", "a decreasing sequence")
         if self.engine == "catboost":
             for name, why in (
                 ("loss", "YetiRank is a loss of its own"),
@@ -417,6 +437,10 @@ class BoostedRanker(Ranker):
         if not isinstance(measure, NDCG):
             return StochasticNDCG()
         return StochasticNDCG(k=measure.cutoff or 10, gain=measure.gain, discount=measure.discount)
+
+    def _annealed(self, derivatives: Derivatives, trees: int) -> Derivatives:
+        """The derivatives, at widths that shrink over so many trees if there are ``sigmas``."""
+        return derivatives if self.sigmas is None else AnnealedDerivatives.over(derivatives, self.sigmas, trees)
 
     def _refuse_document_weights_of_catboost(self, sets: Sequence[Queries]) -> None:
         """Raise an error for document weights, which YetiRank does not have."""

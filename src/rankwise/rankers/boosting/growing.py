@@ -221,7 +221,9 @@ class GrowingModel:
         self.iteration += 1
 
     def _derivatives(self, trees: Vector, _: Any) -> tuple[Any, Any]:
-        gradient, diagonal = self.derivatives.at(self._with_start(trees), self.iteration, self.n_jobs)
+        scores = self._with_start(trees)
+        self.derivatives = self.derivatives.before_tree(scores, self.iteration, self.n_jobs)
+        gradient, diagonal = self.derivatives.at(scores, self.iteration, self.n_jobs)
         gradient, diagonal = rescale_derivatives(gradient, diagonal)
         return gradient.astype(np.float32), diagonal.astype(np.float32)
 
@@ -255,6 +257,7 @@ def no_trees(n_features: int) -> TreeEnsemble:
 def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: int | None) -> None:
     """Raise an error if the loss is above 0 somewhere and its gradient is 0 everywhere at the start."""
     scores = np.zeros(len(derivatives.lists.label)) if start is None else start
+    derivatives = derivatives.before_tree(scores, 0, n_jobs)
     if derivatives.at(scores, 0, n_jobs)[0].any():
         return  # the kernel of the values need not be compiled
     values, gradient = loss_lists(derivatives.lists, scores, n_jobs=n_jobs)
@@ -306,6 +309,7 @@ def grow_together(
     curve: TreeCurve,
     after: Callable[[], None],
     look: int = LOOK,
+    least: int = 0,
 ) -> None:
     """Grow all models tree by tree until the curve of their measure has not risen for ``patience`` trees.
 
@@ -325,12 +329,14 @@ def grow_together(
         Called after each number of trees.
     look : int, default=5
         Trees between two looks at the measure.
+    least : int, default=0
+        Trees before which the patience does not begin.
     """
     for count in range(most + 1):
         if (count % look == 0 or count == most) and (count or models[0].start is not None):
             curve.values.append(judge([model.scores() for model in models]))
             curve.trees.append(count)
-            if not curve.judged or count - curve.best >= patience:
+            if not curve.judged or count - max(curve.best, least) >= patience:
                 return
         if count < most:
             for model in models:

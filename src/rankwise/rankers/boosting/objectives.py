@@ -64,6 +64,15 @@ class Derivatives:
         weight[rows] = 0.0
         return replace(self, weight=weight)
 
+    @property
+    def last_change(self) -> int:
+        """The number of trees from which on the loss stays what it is."""
+        return 0
+
+    def before_tree(self, scores: Vector, iteration: int, n_jobs: int | None = None) -> Self:
+        """What the next tree is grown on, given the scores of the ``iteration`` trees before it."""
+        return self
+
     def at(self, scores: Vector, iteration: int, n_jobs: int | None = None) -> tuple[Vector, Vector]:
         """(gradient, second derivatives), in the order of the rows."""
         lists = replace(self.lists, loss=self.lists.loss.at_iteration(iteration))

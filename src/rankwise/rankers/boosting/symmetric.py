@@ -275,6 +275,7 @@ class SymmetricModel:
 
     def grow(self) -> None:
         """Add a tree; one leaf of value 0 where no split is possible."""
+        self.derivatives = self.derivatives.before_tree(self.score, self.iteration, self.shared.n_jobs)
         gradient, curvature = self.derivatives.at(self.score, self.iteration, self.shared.n_jobs)
         key = int(mixed(np.array([self.seed], np.uint64))[0]) ^ self.iteration
         tree, leaf = grow_tree(self.shared, gradient, curvature, self.learned, key)

@@ -528,8 +528,7 @@ def _varies(queries: Queries) -> bool:
 
 def stage_sigmas(loss: SmoothedMeasure, unit: float) -> list[float]:
     """The widths of the paper for scores in these units, squared or not as the loss has them."""
-    squared = [sigma * unit**2 for sigma in SIGMAS]
-    return squared if loss.squared_width else [sigma**0.5 for sigma in squared]
+    return [loss.sigma_of(sigma * unit**2) for sigma in SIGMAS]
 
 
 def score_unit(queries: Queries, scores: Vector) -> float:

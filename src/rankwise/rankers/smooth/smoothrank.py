@@ -353,8 +353,8 @@ class SmoothRank(SelectionParameters, LinearRanker):
 
     def _widths(self) -> tuple[float, ...]:
         """The widths for scores of deviation 1, squared or not as the loss has them."""
-        sigmas = as_grid(self.sigmas, REFINEMENT_SIGMAS)
-        return sigmas if self._smoothed().squared_width else tuple(one**0.5 for one in sigmas)
+        loss = self._smoothed()
+        return tuple(loss.sigma_of(one) for one in as_grid(self.sigmas, REFINEMENT_SIGMAS))
 
     def _descent(self, solver: Solver, tolerance: float) -> dict[str, Any]:
         given = {"solver": self.solver or solver, "steps": self.steps}
