@@ -150,7 +150,8 @@ ITEMS = items(
         (
             "Section 6",
             "kernel PCA map, network, functional boosting",
-            "`rw.MappedRanker`, `rw.features.KernelPCAMap`, `rw.NeuralRanker(loss=)`, `rw.BoostedRanker(loss=, sigmas=)`",
+            "`rw.MappedRanker`, `rw.features.KernelPCAMap`, `rw.NeuralRanker(loss=)`, "
+            "`rw.BoostedRanker(loss=, sigmas=)`",
             "same: the paper reports no experiment with them; [ours](boosting.md#annealing-a-smoothed-measure)",
         ),
         (
