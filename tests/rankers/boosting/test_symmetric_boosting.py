@@ -16,7 +16,7 @@ from rankwise.rankers.boosting import boosted
 from rankwise.rankers.boosting.growing import joined
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import PackedRows
-from rankwise.rankers.boosting.symmetric import Growth, SymmetricRows
+from rankwise.rankers.boosting.symmetric import SymmetricRows, TreeGrowth
 
 SMALL = {"trees": 20, "depth": 3, "folds": 3, "n_jobs": 1}
 
@@ -46,7 +46,7 @@ def test_without_a_search_trees_are_grown_on_all_queries_one_after_the_other():
     lists = queries()
     model = rw.BoostedRanker(loss=losses.PairLogistic(), trees=12, patience=None, depth=4, n_jobs=1).fit(lists)
     seed = int(np.random.default_rng(0).integers(0, 2**31 - 1, 1)[0])
-    rows = SymmetricRows(PackedRows.of([lists]), Growth(depth=4), 1)
+    rows = SymmetricRows(PackedRows.of([lists]), TreeGrowth(depth=4), 1)
     grown = rows.model(Derivatives.of(losses.PairLogistic(), joined([lists])), seed, None, 1)
     for _ in range(12):
         grown.grow()
@@ -65,7 +65,7 @@ def test_the_models_of_the_folds_are_averaged_at_the_best_number_of_trees():
     rng = np.random.default_rng(0)
     seed = int(rng.integers(0, 2**31 - 1, 1)[0])
     parts = [np.sort(part) for part in np.array_split(rng.permutation(100), 5)]
-    rows = SymmetricRows(PackedRows.of([lists]), Growth(depth=3, learning_rate=0.3), 1)
+    rows = SymmetricRows(PackedRows.of([lists]), TreeGrowth(depth=3, learning_rate=0.3), 1)
     scores = []
     for part in parts:
         held = np.flatnonzero(np.isin(lists.query_of_row, part))

@@ -16,7 +16,7 @@ from rankwise.errors import DataError, RankwiseError
 from rankwise.rankers.boosting.growing import joined
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import PackedRows
-from rankwise.rankers.boosting.symmetric import Growth, SymmetricRows, grow_tree
+from rankwise.rankers.boosting.symmetric import SymmetricRows, TreeGrowth, grow_tree
 
 RATE, PENALTY = 0.05, 3.0
 
@@ -27,7 +27,7 @@ def lists_of(X, sizes=None, y=None):
 
 
 def shared_of(X, categorical=(), block=4096, jobs=1, **growth):
-    growth = Growth(**{"row_fraction": 1.0, "depth": 3, **growth})
+    growth = TreeGrowth(**{"row_fraction": 1.0, "depth": 3, **growth})
     return SymmetricRows(PackedRows.of([lists_of(X)], categorical, block=block), growth, jobs)
 
 
@@ -170,7 +170,7 @@ def test_splits_are_found_on_sampled_rows_and_leaves_on_all():
 def test_a_tree_sees_some_groups_of_features_alone():
     rng = np.random.default_rng(0)
     X, g, h = rng.normal(size=(500, 16)), rng.normal(size=500), np.ones(500)
-    shared = SymmetricRows.of([lists_of(X)], Growth(feature_fraction=0.25, depth=6), [], 64, 3, 1)
+    shared = SymmetricRows.of([lists_of(X)], TreeGrowth(feature_fraction=0.25, depth=6), [], 64, 3, 1)
     groups = {frozenset(row) for row in shared.rows.feature.tolist()}
     seen = set()
     for key in range(30):
@@ -282,7 +282,7 @@ def test_too_many_categories_name_the_other_engine():
 
 def model_of(X, y, sizes, *, loss=None, block=4096, jobs=1, categorical=(), trees=8, **growth):
     queries = lists_of(X, sizes, y)
-    rows = SymmetricRows(PackedRows.of([queries], categorical, block=block), Growth(**growth), jobs)
+    rows = SymmetricRows(PackedRows.of([queries], categorical, block=block), TreeGrowth(**growth), jobs)
     derivatives = Derivatives.of(loss or losses.PairLogistic(), joined([queries]))
     model = rows.model(derivatives, 3, None, jobs)
     for _ in range(trees):
@@ -314,7 +314,7 @@ def test_rows_that_are_held_out_teach_nothing():
     X, y, sizes = data()
     queries = lists_of(X, sizes, y)
     wrong = queries.with_labels(np.where(np.arange(len(y)) < 100, 3 - y, y))
-    rows = SymmetricRows(PackedRows.of([queries]), Growth(), 1)
+    rows = SymmetricRows(PackedRows.of([queries]), TreeGrowth(), 1)
     held = np.arange(int(queries.start[np.searchsorted(queries.start, 100)]))
     scores = []
     for one in (queries, wrong):
@@ -422,7 +422,7 @@ def test_a_split_of_what_is_missing_from_all_numbers():
 )
 def test_nothing_to_learn_from_leaves_scores_at_zero(X, y, sizes):
     queries = lists_of(X, sizes, np.asarray(y, float))
-    rows = SymmetricRows(PackedRows.of([queries]), Growth(), 1)
+    rows = SymmetricRows(PackedRows.of([queries]), TreeGrowth(), 1)
     if rows.splittable:
         model = rows.model(Derivatives.of(losses.PairLogistic(), joined([queries])), 0, None, 1)
         model.grow()
@@ -440,7 +440,7 @@ def test_one_query_and_one_feature_are_learned_from():
 def test_scores_that_trees_start_from_are_part_of_the_scores_and_not_of_the_trees():
     X, y, sizes = data()
     queries = lists_of(X, sizes, y)
-    rows = SymmetricRows(PackedRows.of([queries]), replace(Growth(), row_fraction=1.0), 1)
+    rows = SymmetricRows(PackedRows.of([queries]), replace(TreeGrowth(), row_fraction=1.0), 1)
     start = np.random.default_rng(0).normal(size=len(X))
     model = rows.model(Derivatives.of(losses.PairLogistic(), joined([queries])), 0, start, 1)
     model.grow()

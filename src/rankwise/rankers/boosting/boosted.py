@@ -32,7 +32,7 @@ from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
 from rankwise.rankers.boosting.annealed import AnnealedDerivatives
-from rankwise.rankers.boosting.folds import Fold, TreesGrown, grown, without_part
+from rankwise.rankers.boosting.folds import TreeFold, TreesGrown, grown, without_part
 from rankwise.rankers.boosting.growing import (
     LOOK,
     UNJUDGED,
@@ -46,7 +46,7 @@ from rankwise.rankers.boosting.growing import (
 )
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.shape_functions import ShapeFunctions
-from rankwise.rankers.boosting.symmetric import DEEPEST, Growth, SymmetricRows
+from rankwise.rankers.boosting.symmetric import DEEPEST, SymmetricRows, TreeGrowth
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
 
@@ -313,7 +313,7 @@ class BoostedRanker(Ranker):
                 if not growth.curve.judged:
                     derivatives = self._annealed(derivatives, unjudged)
                 growth.coef = self._start_coef(queries)
-                whole = Fold(derivatives, self._start_scores(sets, growth.coef), growth.coef)
+                whole = TreeFold(derivatives, self._start_scores(sets, growth.coef), growth.coef)
                 refuse_stationary(whole.derivatives, whole.start, self.n_jobs)
                 growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
                 for seed in seeds if growth.trees else ():
@@ -323,16 +323,16 @@ class BoostedRanker(Ranker):
 
     def _fold(
         self, sets: list[Queries], together: Queries, derivatives: Derivatives, part: NDArray[np.int64]
-    ) -> "Fold":
+    ) -> "TreeFold":
         """What is learned from without a part of the queries."""
         coef = self._start_coef(without_part(sets[0], part[part < len(sets[0])]))
         held = rows_of(together, part)
-        return Fold(derivatives.without(held), self._start_scores(sets, coef), coef, part, held)
+        return TreeFold(derivatives.without(held), self._start_scores(sets, coef), coef, part, held)
 
     def _search(
         self,
         together: Queries,
-        folds: "list[Fold]",
+        folds: "list[TreeFold]",
         models: list[Growing],
         growth: "TreesGrown",
         after: Callable[[], None],
@@ -358,7 +358,7 @@ class BoostedRanker(Ranker):
     def _average(
         self,
         rows: "AnyRows",
-        folds: "list[Fold]",
+        folds: "list[TreeFold]",
         models: list[Growing],
         seeds: list[int],
         growth: "TreesGrown",
@@ -461,7 +461,7 @@ class BoostedRanker(Ranker):
 
         return QuantizedRows.of(sets, self._catboost_params(), self.n_jobs)
 
-    def _growth(self, categorical: Sequence[int]) -> Growth:
+    def _growth(self, categorical: Sequence[int]) -> TreeGrowth:
         """How symmetric trees are grown."""
         signs = self._signs() if self.monotone else []
         ordered = [number for number in categorical if signs and signs[number]]
@@ -469,7 +469,7 @@ class BoostedRanker(Ranker):
             raise DataError(
                 f"monotone takes numbers, and feature {ordered[0]} has categories: omit it from one of both"
             )
-        return Growth(
+        return TreeGrowth(
             learning_rate=self._setting("learning_rate"),
             depth=1 if self.additive and self.depth is None else self._setting("depth"),
             row_fraction=self._setting("row_fraction"),

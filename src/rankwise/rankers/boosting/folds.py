@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 
-class Fold(NamedTuple):
+class TreeFold(NamedTuple):
     """What a model learns from.
 
     Attributes

@@ -93,7 +93,7 @@ class SymmetricTree(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Growth:
+class TreeGrowth:
     """How trees are grown.
 
     Attributes
@@ -158,21 +158,21 @@ class SymmetricRows:
     ----------
     rows : PackedRows
         The bins.
-    growth : Growth
+    growth : TreeGrowth
         How trees are grown.
     n_jobs : int or None
         Number of threads.
     """
 
     rows: PackedRows
-    growth: Growth
+    growth: TreeGrowth
     n_jobs: int | None
 
     @classmethod
     def of(
         cls,
         sets: Sequence[Queries],
-        growth: Growth,
+        growth: TreeGrowth,
         categorical: Sequence[int],
         bins: int,
         seed: int,

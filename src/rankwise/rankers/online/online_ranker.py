@@ -21,9 +21,9 @@ from rankwise.losses.pairwise_hinge import PairHinge
 from rankwise.losses.slam import SLAM
 from rankwise.queries import checks
 from rankwise.queries.grouped_labels import Labels
-from rankwise.queries.parts.parts import Parts
 from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
+from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import AnyMeasure
 from rankwise.rankers._parameters import AnyLoss
@@ -258,7 +258,7 @@ class OnlineRanker(LinearOnlineLearner):
             X = [X]
         elif y is not None and group is None and qid is None and not isinstance(y, Labels) and is_live((X, y)):
             X, y = [(X, y)], None
-        whole = isinstance(X, (Query, Queries, Parts, np.ndarray)) or not isinstance(X, Iterable)
+        whole = isinstance(X, (Query, QuerySet, np.ndarray)) or not isinstance(X, Iterable)
         if self.feedback_depth is None or whole or not (y is None and group is None and qid is None):
             yield from super()._known_blocks(X, y, group, qid)
             return
