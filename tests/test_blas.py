@@ -129,6 +129,7 @@ INSIDE = {
     "rankers/certificate/claims.py",
     "rankers/fusion/hybrid_ranker.py",
     "rankers/linear/listnet.py",
+    "rankers/smooth/stopping.py",
     "rankers/neural/network.py",
     "rankers/linear/loss_ranker.py",
     "rankers/linear/presets.py",

@@ -23,7 +23,7 @@ NEW = (
     "like the label",
     "coarse copy",
     "far better alone",
-    "called like",
+    "a name that suggests",
     "in other units",
     "repeat the id",
     "repeats the id",

@@ -9,7 +9,7 @@ from experiments.walk import walks, whole_walks
 
 FILES = {
     "read_letor, SLAMPerceptron.fit, certificate": 37,
-    "SmoothRank.fit": 24,
+    "SmoothRank.fit": 26,
     "RankSVM.fit": 26,
     "a loss of one query": 6,
     "a measure of one query": 5,

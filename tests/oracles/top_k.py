@@ -39,6 +39,9 @@ def terms_of(loss, s, y):
             x = s[j] - s[i]
             if loss.name == "PairLogistic":
                 value, slope = math.log1p(math.exp(x)), 1 / (1 + math.exp(-x))
+            elif loss.name == "GradedPairHinge":
+                weight = {pair[:2]: pair[2] for pair in loss.weights}.get((y[i], y[j]), 1.0)
+                value, slope = weight * max(0.0, 1 + x), weight * float(1 + x > 0)
             elif loss.squared:
                 value, slope = max(0.0, 1 + x) ** 2, 2 * max(0.0, 1 + x)
             else:

@@ -6,7 +6,7 @@ As for :mod:`rankwise.losses.pairwise_hinge`, documents are sorted by score and 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -155,6 +155,15 @@ class GradedPairHinge(Loss):
         if m < 2:
             return 0.0
         return 2.0 * max(self._largest, 1.0) * (1.0 if self.per_pair else m * m // 4)
+
+    @property
+    def labels_per_term(self) -> Literal[1, 2] | None:
+        """2 for the sum; the mean divides by a number of pairs that depends on all labels."""
+        return None if self.per_pair else 2
+
+    def term_lipschitz_l1(self, b: float, m: int, label: float) -> float:
+        """A pair moves two scores by its weight."""
+        return 2.0 * max(self._largest, 1.0) if m > 1 else 0.0
 
     def range(self, b: float, m: int, labels: tuple[float, float] = (0.0, 4.0)) -> tuple[float, float]:
         """Smallest and largest value for scores in [-b, b]; see :meth:`Loss.range`."""

@@ -157,9 +157,9 @@ def test_labels_of_other_documents_than_those_shown_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": ListNet(target="gains"), "feedback_depth": 1}, "depends on all labels of a query together"),
-        ({"loss": NDCGHinge(), "feedback_depth": 9}, "depends on all labels"),
-        ({"loss": PairHinge(), "feedback_depth": 2}, "depends on all labels"),
+        ({"loss": ListNet(target="gains"), "feedback_depth": 1}, "declares to be a sum of terms"),
+        ({"loss": NDCGHinge(), "feedback_depth": 9}, "declares to be a sum of terms"),
+        ({"loss": PairHinge(), "feedback_depth": 2}, "declares to be a sum of terms"),
         ({"loss": PairHinge(per_pair=False), "feedback_depth": 1}, "feedback_depth must be at least 2"),
         ({"loss": GivenSoftmax(), "feedback_depth": 0}, "feedback_depth"),
         ({"loss": GivenSoftmax(), "feedback_depth": 2, "explore": 0.0}, "explore"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from rankwise._kernels.machine.jit import typed_function
+from rankwise.losses import GradedPairs
 from rankwise.losses._base import registered
 from rankwise.losses.compute import KERNEL
 from rankwise.solvers.online.top_k_rounds import draw_ranking, estimate_gradient, random_unit
@@ -17,6 +18,8 @@ from tests.oracles import top_k as plain
 
 ALL = [loss for kind in registered().values() for loss in kind.examples()]
 SUMS = [loss for loss in ALL if loss.labels_per_term is not None]
+# the sum of GradedPairs is divided by the number of all documents, of which its kernel knows those it is given
+CHECKED = [loss for loss in ALL if not loss.noisy and not isinstance(loss, GradedPairs)]
 over_sums = pytest.mark.parametrize("loss", SUMS, ids=repr)
 
 
@@ -92,7 +95,7 @@ def mixed_difference(loss, s, low, high, among):
     return total
 
 
-@pytest.mark.parametrize("loss", [loss for loss in ALL if not loss.noisy], ids=repr)
+@pytest.mark.parametrize("loss", CHECKED, ids=repr)
 def test_losses_without_a_declared_sum_have_no_unbiased_estimate(loss):
     """A sum of functions of k labels each has mixed differences of 0 over k + 1 labels, and no other function has."""
     random = np.random.default_rng(3)

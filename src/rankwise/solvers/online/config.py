@@ -86,9 +86,9 @@ class OnlineConfig:
         needed = self.loss.labels_per_term
         if needed is None:
             raise RankwiseError(
-                "feedback_depth requires a loss that is a sum of terms with few labels each, such as GivenSoftmax() or "
-                f"PairHinge(per_pair=False): {self.loss!r} depends on all labels of a query together, so the labels of "
-                "some documents give no unbiased estimate of its gradient"
+                "feedback_depth requires a loss that declares to be a sum of terms with few labels each "
+                "(labels_per_term), such as GivenSoftmax() or PairHinge(per_pair=False); otherwise the labels of some "
+                f"documents give no unbiased estimate of its gradient, got {self.loss!r}"
             )
         if needed > depth:
             raise RankwiseError(

@@ -24,7 +24,9 @@ labels of k documents, S drawn with known probabilities P(S) that do not depend 
 functions of at most k labels each and P gives every set of documents of such a function a chance. *If*: by the above.
 *Only if*: the estimate is a function h_S of the labels of S, its mean is sum_S P(S) h_S(y_S), and this is such a sum.
 So a gradient whose mixed difference over k + 1 labels is not 0 has no unbiased estimate. The tests compute it for every
-loss of the package: those without ``labels_per_term`` have one that is not 0 for k = 1 and k = 2.
+loss of the package: those without ``labels_per_term`` have one that is not 0 for k = 1 and k = 2. ``GradedPairs`` alone
+has none: it is a sum over pairs divided by the number of all documents, but its kernel divides by the number of those
+that it is given.
 
 **One label is not enough for NDCG, for any algorithm.** Two documents have the labels
 
