@@ -1,6 +1,6 @@
 """Piecewise linear functions of features: between two knots a line, beyond the first and the last one constant.
 
-Every value is computed by itself, so that neither chunks nor threads change a bit. Results never fall where values grow
+Every value is computed by itself, so neither chunks nor threads change a bit. Results never fall where values grow
 and are exact at the knots.
 """
 

@@ -3,7 +3,7 @@
 Two forms of the same sums. Short lists take every pair. In long ones what a document gets from all documents of one
 label is a sum of sigmoids, a smooth function of its score alone: its values at a few Chebyshev nodes give it everywhere
 on the list, to a stated error, at a cost per document that does not grow with the list. Loops are elementwise and sums
-have one order, so that no width of vectors changes a bit.
+have one order, so no width of vectors changes a bit.
 """
 
 import math
@@ -373,7 +373,7 @@ class GradedPairs(Loss):
     **How exact.** Let D_i = sum_j abs(label_i - label_j) / m, which no derivative exceeds in absolute value. By the
     theorem on interpolation at Chebyshev nodes (Trefethen 2013, theorem 8.2) the error of a gradient is at most
     4 D_i rho^(1 - R) / ((rho - 1) sin d), log rho = asinh(2 (pi - d) / r), for every d in (0, pi / 2]: with 4.4 nodes a
-    unit at most 6e-11 D_i, times r for the loss. In double precision 1e-13 is observed, so that solvers and their gaps
+    unit at most 6e-11 D_i, times r for the loss. In double precision 1e-13 is observed, so solvers and their gaps
     do not see which form was used. With second derivatives gradients are within 1.4e-8 D_i and second derivatives
     within 4e-6 D_i if r = 8 (scores of deviation 1); up to r = 53 errors of 3e-7 D_i and 2e-5 D_i are observed. A
     booster that rounds to 20 and 12 bits cannot tell them from 0.

@@ -352,7 +352,7 @@ class TypeTwoBound(Loss):
     -----
     F(pi*) - F(pi) is a sum of scores times numbers, f is convex and falling, the worst pi* has the smallest F, and a
     maximum of convex functions with weights of at least 0 is convex. The score-sorted order has the largest F: if it is
-    imperfect, f is at least 1 there, so that phi bounds 1 - E. A type one bound is a function of E, constant between
+    imperfect, f is at least 1 there, so phi bounds 1 - E. A type one bound is a function of E, constant between
     changes of the order: :class:`~rankwise.AdaRank` lowers it without a gradient.
 
     The maximum over all orders is exact, up to a part of 1e-12. Its time is proportional to the number of states, which

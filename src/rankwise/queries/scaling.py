@@ -77,7 +77,7 @@ class Scaler(ShownAsFacts):
     of at most 255 distinct values has a knot at each. Of more, a knot is followed by the last value whose score is
     higher by at most d, or by the next value if there is none, with the smallest d of a few that needs at most 255
     knots. The score of any training value is then within d of its own: nothing changes between neighbors, and elsewhere
-    both rise from the one knot to the other. Two steps raise the score by more than d, so that 254 knots are enough for
+    both rise from the one knot to the other. Two steps raise the score by more than d, so 254 knots are enough for
     d = 2 r / 254, where r is the range of all scores: below .08 for a million documents.
 
     A ranker learns on scaled queries, or with the scaler as its map: ``MappedRanker(Scaler("normal"), ranker)``.

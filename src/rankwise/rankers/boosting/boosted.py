@@ -181,7 +181,7 @@ class BoostedRanker(Ranker):
 
     A symmetric tree is grown level by level: its next split maximizes the sum of G^2 / (H + 3) over the leaves, G and H
     sums of first and second derivatives, which are scaled to a mean curvature of 1. They are rounded to integers of 20
-    and 12 bits, so that sums are exact, and no order of documents or threads changes a bit. NaN goes to the side where
+    and 12 bits, so sums are exact, and no order of documents or threads changes a bit. NaN goes to the side where
     it does better, also alone, and counts as 0 where training had none.
 
     CatBoost's models grow side by side, too, on thresholds from all documents. Queries whose labels are all equal are

@@ -2,7 +2,7 @@
 
 A tree is grown level by level. The split of a level maximizes the sum over its leaves of G^2 / (H + 3), G and H sums of
 first and second derivatives over a random part of the documents. The value of a leaf is -rate G / (H + 3) over all of
-them. Derivatives are rounded to integers, so that their sums are exact (:mod:`rankwise._kernels.histograms`): no order,
+them. Derivatives are rounded to integers, so their sums are exact (:mod:`rankwise._kernels.histograms`): no order,
 chunk or number of threads changes a bit. Both are then multiplied by n / sum of h, n the number of documents with a
 curvature, so that the 3 is in units of a mean curvature of 1.
 
