@@ -90,7 +90,9 @@ def _on_values() -> Any:
     return compiled(kernel(_values), types.void(FLOATS_IN, INTS_IN, INTS_IN, FLOATS_IN, FLOATS_IN, FLOATS))
 
 
-def interpolate_rows(X: NDArray[Any], start: Wholes, knot: Vector, height: Vector) -> NDArray[Any]:
+def interpolate_rows(
+    X: NDArray[Any], start: Wholes, knot: Vector, height: Vector, n_jobs: int | None = None
+) -> NDArray[Any]:
     """The functions of all features.
 
     Parameters
@@ -103,6 +105,8 @@ def interpolate_rows(X: NDArray[Any], start: Wholes, knot: Vector, height: Vecto
         The knots, ascending within each feature.
     height : ndarray of float64
         What the functions are at the knots, never falling within a feature.
+    n_jobs : int, default=None
+        Number of threads; None uses all cores.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def interpolate_rows(X: NDArray[Any], start: Wholes, knot: Vector, height: Vecto
     out = np.empty(X.shape, X.dtype)
     step = max(1, parallel.CHUNK // max(1, X.shape[1]))
     chunks = [(first, min(first + step, len(X))) for first in range(0, len(X), step)]
-    parallel.map_chunks(partial(_on_rows(X.dtype), np.ascontiguousarray(X), start, knot, height, out), chunks)
+    parallel.map_chunks(partial(_on_rows(X.dtype), np.ascontiguousarray(X), start, knot, height, out), chunks, n_jobs)
     return out
 
 

@@ -398,7 +398,7 @@ class Scaler(ShownAsFacts):
                 raise DataError("the state of a scaler has centers or scales that do not fit its features")
             if (scaler.scale_ < 0).any():
                 raise DataError("the state of a scaler has a scale below 0")
-        elif needed and not _are_knots(arrays["knot_start"], arrays["knots"], arrays["scores"], count):
+        elif needed and not are_knots(arrays["knot_start"], arrays["knots"], arrays["scores"], count):
             raise DataError("the state of a scaler has knots that do not rise, or do not fit its features")
         scaler.n_features_in_ = count
         scaler.feature_names_in_ = as_names(names, count)
@@ -489,7 +489,7 @@ def _spaced(middle: Array, most: int) -> NDArray[np.int64]:
     return np.array(chosen, dtype=np.int64)
 
 
-def _are_knots(start: NDArray[np.int64], knots: Array, scores: Array, count: int) -> bool:
+def are_knots(start: NDArray[np.int64], knots: Array, scores: Array, count: int) -> bool:
     """Whether each of so many features has knots that rise, with scores that do not fall."""
     if start.shape != (count + 1,) or knots.ndim != 1 or scores.shape != knots.shape:
         return False

@@ -566,7 +566,7 @@ class BoostedRanker(Ranker):
     # ------------------------------------------------------------------------------------------- scores
 
     def _scores(self, X: Floats) -> Vector:
-        if self.ensemble_.coef is not None:
+        if self.ensemble_.refuses_missing:
             checks.refuse_missing(X, f"{self.name} with start=")
         return self.ensemble_.predict(X, self.n_jobs)
 

@@ -259,7 +259,7 @@ _BEYOND = 2.0**128
 _OTHER_KINDS = ("categorical_features", "text_features", "embedding_features", "ctrs")
 
 
-def read_catboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], float]:
+def read_catboost(text: str | bytes) -> tuple[int, dict[str, Any], float]:
     """Read the trees of a model with one score per row.
 
     Parameters

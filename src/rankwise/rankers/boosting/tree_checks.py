@@ -77,10 +77,20 @@ def _check_values(trees: "TreeEnsemble") -> None:
     coef = np.zeros(1) if trees.coef is None else trees.coef
     if trees.coef is not None and (coef.shape != (trees.n_features,) or coef.dtype != np.float64):
         raise RankwiseError(f"the linear part has type {coef.dtype} and shape {coef.shape}")
+    fill, normal = trees.fill, trees.normal
+    if fill is not None and (fill.shape != (trees.n_features,) or fill.dtype != np.float64):
+        raise RankwiseError(f"what NaN counts as has type {fill.dtype} and shape {fill.shape}")
+    if fill is not None and not np.isfinite(fill).all():
+        raise RankwiseError("what NaN counts as holds a number that is not finite")
+    if normal is not None and len(normal.weight) != trees.n_features:
+        raise RankwiseError(
+            f"the trees are over {trees.n_features} features, and normal scores of {len(normal.weight)}"
+        )
     first_leaf = trees.start[:-1] + np.arange(trees.n_trees)
     largest = np.maximum.reduceat(np.abs(trees.value), first_leaf) if trees.n_trees else np.zeros(1)
+    scores = 0.0 if normal is None else normal.largest
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(largest.sum() + abs(trees.offset) + np.abs(coef).sum()):
+        if not np.isfinite(largest.sum() + abs(trees.offset) + np.abs(coef).sum() + scores):
             raise RankwiseError("the leaves, offset or weights of the trees add up to more than float64 can hold")
 
 

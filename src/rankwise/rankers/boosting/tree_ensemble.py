@@ -15,6 +15,7 @@ from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 from rankwise.rankers._base import linear_scores
+from rankwise.rankers.boosting.normal_sum import BLOCK, TABLE, NormalSum
 from rankwise.rankers.boosting.symmetric_form import symmetric_form
 from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
 from rankwise.rankers.boosting.tree_files import read_lightgbm, read_xgboost
@@ -23,8 +24,7 @@ Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
-_CHUNK = 1 << 12  # rows per call into compiled code: some ten milliseconds of work
-_PREFIX = "trees."
+_PREFIX, _NORMAL, _FILL = "trees.", "trees.normal_", "trees.fill"
 _ABOVE_ALL = float(np.finfo(np.float32).max)
 
 
@@ -48,9 +48,10 @@ class ShapeFunction(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeEnsemble:
-    r"""s(x) = sum_t value_t(leaf of x in tree t) + offset + sum_j coef_j x_j, in float64.
+    r"""s(x) = sum_t value_t(leaf of x in tree t) + offset + sum_j coef_j x_j + sum_j w_j z_j(x_j), in float64.
 
-    Leaves are added in the order of the trees, beginning with 0, and what follows is added to their sum as a whole. A
+    z_j are normal scores. Leaves are added in the order of the trees, beginning with 0, and what follows is added to
+    their sum as a whole. A
     value x goes left at a node if x <= threshold. Values of at most 1e-35 (as a float32) in size count as 0. NaN counts
     as 0 where ``missing`` is 0; where it is 1, NaN and 0 go to the default side; where it is 2, NaN does. At a
     categorical node a value goes left if its whole part is in a set of categories; NaN and negative values go right.
@@ -88,6 +89,10 @@ class TreeEnsemble:
         A constant.
     coef : ndarray of float64, shape (n_features,), or None
         Weights of a linear part.
+    normal : NormalSum or None
+        Weights of normal scores.
+    fill : ndarray of float64, shape (n_features,), or None
+        What NaN counts as in the linear part and for normal scores, where None makes the score NaN; trees see NaN.
     """
 
     n_features: int
@@ -106,9 +111,11 @@ class TreeEnsemble:
     leaf_count: Wholes
     offset: float = 0.0
     coef: Vector | None = None
+    normal: NormalSum | None = None
+    fill: Vector | None = None
 
     def __post_init__(self) -> None:
-        for name in (*DTYPES, "coef"):
+        for name in (*DTYPES, "coef", "fill"):
             array = getattr(self, name)
             if array is not None:
                 own = np.array(array)  # a copy that nobody can change
@@ -218,11 +225,20 @@ class TreeEnsemble:
             If an array is missing, has another type, or the arrays are no trees over so many features.
         """
         dtypes = {**DTYPES, "offset": np.float64, "coef": np.float64}
-        found = {name: store.array(_PREFIX + name, dtype, (None,)) for name, dtype in dtypes.items()}
+        found: dict[str, Any] = {name: store.array(_PREFIX + name, dtype, (None,)) for name, dtype in dtypes.items()}
         offset, coef = found.pop("offset"), found.pop("coef")
         if len(offset) != 1 or len(coef) not in (0, n_features):
             raise RankwiseError(f"its trees have {len(offset)} offsets and {len(coef)} weights of features")
-        return cls(n_features, **found, offset=float(offset[0]), coef=coef if len(coef) else None)
+        table = {
+            name: store.array(_NORMAL + name, dtype, (None,))
+            for name, dtype in TABLE.items()
+            if _NORMAL + name in store
+        }
+        if len(table) not in (0, len(TABLE)):
+            raise RankwiseError(f"the normal scores of its trees lack {', '.join(sorted(TABLE.keys() - table.keys()))}")
+        found |= {"offset": float(offset[0]), "coef": coef if len(coef) else None}
+        found |= {"normal": NormalSum(**table) if table else None}
+        return cls(n_features, **found, fill=store.array(_FILL, np.float64, (None,)) if _FILL in store else None)
 
     @classmethod
     def concat(cls, ensembles: Sequence[Self], weights: Sequence[float] | None = None) -> Self:
@@ -239,6 +255,11 @@ class TreeEnsemble:
         -------
         ensemble : TreeEnsemble
             All trees, in this order.
+
+        Raises
+        ------
+        RankwiseError
+            If their normal scores are not of one scaler, or they count NaN as different values.
         """
         if not len(ensembles):
             raise RankwiseError("concat requires at least one ensemble")
@@ -259,13 +280,27 @@ class TreeEnsemble:
         joined["gain"] = np.concatenate([abs(factor) * one.gain for factor, one in pairs])
         linear = [factor * one.coef for factor, one in pairs if one.coef is not None]
         offset = sum(factor * one.offset for factor, one in pairs)
-        return cls(widths[0], **joined, offset=float(offset), coef=sum(linear[1:], linear[0]) if linear else None)
+        normal = [(one.normal, factor) for factor, one in pairs if one.normal is not None]
+        fills = [one.fill for one in ensembles if one.fill is not None]
+        if any(not np.array_equal(fill, fills[0]) for fill in fills):
+            raise RankwiseError("concat requires ensembles that count NaN as the same values, got different fill")
+        return cls(
+            widths[0],
+            **joined,
+            offset=float(offset),
+            coef=sum(linear[1:], linear[0]) if linear else None,
+            normal=NormalSum.total(*zip(*normal, strict=True)) if normal else None,
+            fill=fills[0] if fills else None,
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, for :meth:`from_arrays`."""
         found = {_PREFIX + name: getattr(self, name) for name in DTYPES}
         coef = np.empty(0) if self.coef is None else self.coef
-        return found | {f"{_PREFIX}offset": np.array([self.offset]), f"{_PREFIX}coef": coef}
+        found |= {f"{_PREFIX}offset": np.array([self.offset]), f"{_PREFIX}coef": coef}
+        if self.normal is not None:
+            found |= {_NORMAL + name: getattr(self.normal, name) for name in TABLE}
+        return found if self.fill is None else found | {_FILL: self.fill}
 
     # ---------------------------------------------------------------------------------------------------------- facts
 
@@ -296,8 +331,15 @@ class TreeEnsemble:
         moved = (self.missing == MISSING_ZERO) & ((self.threshold >= 0) != (self.default_left == 1))
         return np.asarray(moved & ~self.categorical, np.bool_)
 
+    @property
+    def refuses_missing(self) -> bool:
+        """Whether a row with NaN has no score."""
+        return self.fill is None and (self.coef is not None or self.normal is not None)
+
     def __repr__(self) -> str:
-        return f"TreeEnsemble({self.n_trees} trees, {self.n_leaves} leaves, {self.n_features} features)"
+        parts = [f"{self.n_trees} trees", f"{self.n_leaves} leaves", f"{self.n_features} features"]
+        parts += ["linear part"] * (self.coef is not None) + ["normal scores"] * (self.normal is not None)
+        return f"TreeEnsemble({', '.join(parts)})"
 
     def importance(self, kind: Literal["gain", "split"] = "gain") -> Vector:
         """The importance of every feature, as LightGBM counts it.
@@ -334,31 +376,45 @@ class TreeEnsemble:
         scores : ndarray of shape (n_documents,)
             The scores.
         """
-        rows, scores, form = self._rows(X), np.empty(len(X)), self._symmetric
-        if form is not None:
-            score_symmetric = score_symmetric_on(rows.dtype)
-        else:
-            score = trees.score_on(rows.dtype)
-            nodes, mask, by_place = self._prepared
+        rows, scores = self._rows(X), np.empty(len(X))
 
         def task(first: int, last: int) -> None:
-            if form is not None:
-                score_symmetric(first, last, rows, form, trees.ZERO, scores)
-            else:
-                score(first, last, rows, nodes, mask, self.value, by_place, scores)
+            self.score_into(rows[first:last], scores[first:last])
 
         parallel.map_chunks(task, _chunks(len(rows)), n_jobs)
-        if self.coef is not None:
-            scores += linear_scores(rows, self.coef, n_jobs) + self.offset
-        elif self.offset:
-            scores += self.offset
         return scores
+
+    def score_into(self, rows: Floats, scores: Vector) -> None:
+        """Write the scores of C-contiguous rows of float32 or float64, without checks and on one thread."""
+        form = self._symmetric
+        if form is not None:
+            score_symmetric_on(rows.dtype)(0, len(rows), rows, form, trees.ZERO, scores)
+        else:
+            nodes, mask, by_place = self._prepared
+            trees.score_on(rows.dtype)(0, len(rows), rows, nodes, mask, self.value, by_place, scores)
+        if self.coef is None and self.normal is None:
+            scores += self.offset
+            return
+        rows = self._filled(rows)
+        rest = np.zeros(1) if self.coef is None else linear_scores(rows, self.coef, 1)
+        if self.normal is not None:
+            rest = rest + self.normal.scores(rows, 1)
+        scores += rest + self.offset
+
+    def _filled(self, rows: Floats) -> Floats:
+        """Rows as the linear part and the normal scores see them."""
+        if self.fill is None and self.normal is None:
+            return rows
+        rows = rows.astype(np.float64, copy=False)  # where one row has NaN, the others keep their bits
+        if self.fill is None or not np.isnan(rows.min(initial=0.0)):
+            return rows
+        return np.where(np.isnan(rows), self.fill, rows)
 
     def contributions(self, X: Any, n_jobs: int | None = None) -> Vector:
         """How much each feature adds to each score: Shapley values of the trees (path-dependent TreeSHAP).
 
         A feature that is not known takes each side of a node as often as the training documents did. The linear part
-        adds coef_j x_j to feature j.
+        adds coef_j x_j to feature j, and normal scores w_j z_j(x_j).
 
         Parameters
         ----------
@@ -391,10 +447,13 @@ class TreeEnsemble:
 
         def task(first: int, last: int) -> None:
             contribute(first, last, rows, nodes, self.value, paths, rule_start, points, weights, found)
+            filled = self._filled(rows[first:last])
+            if self.coef is not None:
+                found[first:last, :-1] += filled * self.coef
+            if self.normal is not None:
+                found[first:last, :-1] += self.normal.normal_scores(filled) * self.normal.weight
 
         parallel.map_chunks(task, _chunks(len(rows), 1 << 8), n_jobs)
-        if self.coef is not None:
-            found[:, :-1] += rows * self.coef
         found[:, -1] += expected + self.offset
         return found
 
@@ -486,12 +545,12 @@ class TreeEnsemble:
         return ShapeFunction(cuts, values[:-1], float(values[-1]))
 
     def _of_feature(self, feature: int) -> "TreeEnsemble":
-        """The trees that split on a feature, without offset and linear part."""
+        """The trees that split on a feature, and nothing beside them."""
         tree = np.repeat(np.arange(self.n_trees), np.diff(self.start))
         return self._taking(np.isin(np.arange(self.n_trees), tree[self.feature == feature]))
 
     def first(self, count: int) -> "TreeEnsemble":
-        """The first trees, with offset and linear part.
+        """The first trees, with what is beside the trees.
 
         Parameters
         ----------
@@ -503,10 +562,11 @@ class TreeEnsemble:
         ensemble : TreeEnsemble
             The trees.
         """
-        return replace(self._taking(np.arange(self.n_trees) < count), offset=self.offset, coef=self.coef)
+        beside = {name: getattr(self, name) for name in ("offset", "coef", "normal", "fill")}
+        return replace(self._taking(np.arange(self.n_trees) < count), **beside)
 
     def _taking(self, kept: NDArray[np.bool_]) -> "TreeEnsemble":
-        """Some of the trees, without offset and linear part."""
+        """Some of the trees, and nothing beside them."""
         nodes = np.repeat(kept, np.diff(self.start))
         leaves = np.repeat(kept, np.diff(self.start) + 1)
         by_node = ("feature", "threshold", "left", "right", "missing", "default_left", "gain", "node_count")
@@ -522,6 +582,6 @@ class TreeEnsemble:
         )
 
 
-def _chunks(count: int, size: int = _CHUNK) -> list[tuple[int, int]]:
+def _chunks(count: int, size: int = BLOCK) -> list[tuple[int, int]]:
     """Ranges of rows."""
     return [(first, min(first + size, count)) for first in range(0, count, size)]

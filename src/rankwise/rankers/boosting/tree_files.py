@@ -26,7 +26,7 @@ MOST_FEATURES = 10_000_000  # a damaged number must not take all memory
 _CATEGORICAL, _DEFAULT_LEFT, _MISSING = 1, 2, 2
 
 
-def read_lightgbm(text: str) -> tuple[int, dict[str, NDArray[Any]]]:
+def read_lightgbm(text: str) -> tuple[int, dict[str, Any]]:
     """Read the trees of a model with one score per row.
 
     Parameters
@@ -191,7 +191,7 @@ class _Tree:
 _PLAIN = ("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror")
 
 
-def read_xgboost(text: str | bytes) -> tuple[int, dict[str, NDArray[Any]], float]:
+def read_xgboost(text: str | bytes) -> tuple[int, dict[str, Any], float]:
     """Read the trees of a model with one score per row.
 
     Parameters
