@@ -110,7 +110,7 @@ def _cases() -> list[Case]:
         Case("MaxPairPerceptron", lambda d: rw.MaxPairPerceptron(n_jobs=1), {"MaxPair": MaxPair()}),
         Case("AdaRank", lambda d: rw.AdaRank(rounds=10, n_jobs=1), ties="expected"),
         Case("BoostedRanker", lambda d: rw.BoostedRanker(trees=10, seeds=1, n_jobs=1)),
-        Case("AutoRanker", lambda d: rw.AutoRanker(linear="RidgeCommittee", max_trees=10, folds=2, n_jobs=1)),
+        Case("AutoRanker", lambda d: rw.AutoRanker(max_trees=10, folds=2, n_jobs=1)),
         Case("Committee", lambda d: rw.Committee(("RidgeRanker", "AdaRank"), folds=2, n_jobs=1)),
         Case("FRank", lambda d: rw.FRank(rounds=10, n_jobs=1)),
         Case("RankBoost", lambda d: rw.RankBoost(rounds=10, n_jobs=1)),

@@ -164,7 +164,7 @@ def whole_walks() -> dict[str, Walk]:
             return {
                 "read_letor, RidgeRanker.fit, evaluate": walk(ridge),
                 "read_letor, AutoRanker.fit (linear part)": walk(
-                    lambda: rw.AutoRanker(boosters=(), n_jobs=1).fit(rw.read_letor(folder / "train.txt"))
+                    lambda: rw.AutoRanker(members=("ridge",), n_jobs=1).fit(rw.read_letor(folder / "train.txt"))
                 ),
                 "CSV, rankwise train, rankwise certify": walk(certified),
                 "click log, clicks.value": walk(valued),

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import rankwise
 import rankwise as rw
 from rankwise.errors import Interrupted
-from rankwise.rankers.auto.candidates import Boosted, Linear
+from rankwise.rankers.auto import auto_ranker
 from rankwise.rankers.online import learner
 from rankwise.rankers.smooth import annealing
 from rankwise.solvers.batch.risk import BundleRisk
@@ -137,57 +137,35 @@ def test_a_start_that_is_stopped_leaves_the_ranker_around_it_as_it_was(monkeypat
     assert not hasattr(model, "n_features_in_")
 
 
-def products(count, seed=0):
-    """Lists whose labels are a product of features: no linear ranker finds them, so that trees are chosen."""
-    X = np.random.default_rng(seed).normal(size=(8 * count, 4))
-    return rw.Queries.from_arrays(X, (X[:, 0] * X[:, 1] > 0).astype(float), group=[8] * count)
-
-
-def auto_ranker_stopped(monkeypatch, family, method, call, queries):
-    """An AutoRanker after Ctrl-C at a call of a method of one of its families, and the ranker of its first fit."""
-    model = rw.AutoRanker(linear="RidgeCommittee", max_trees=5, folds=3, n_jobs=1).fit(lists(6, seed=3))
+def auto_ranker_stopped(monkeypatch, call, queries):
+    """An AutoRanker after Ctrl-C at the fit of a member, and the ranker of its first fit."""
+    model = rw.AutoRanker(max_trees=20, folds=3, n_jobs=1).fit(lists(6, seed=3))
     before = learned(model)
-    calls = Count(getattr(family, method), call)
-    monkeypatch.setattr(family, method, lambda *arguments: calls(*arguments))
+    calls = Count(auto_ranker._MemberFits.fit, call)
+    monkeypatch.setattr(auto_ranker._MemberFits, "fit", lambda *arguments: calls(*arguments))
     with pytest.raises(KeyboardInterrupt) as stopped:
         model.fit(queries)
     monkeypatch.undo()
     return model, stopped.value, before
 
 
-@pytest.mark.parametrize(
-    ("family", "method", "call", "tried", "reason"),
-    [
-        (Linear, "fit", 2, [], "linear: the fit was stopped before candidates had been tried"),
-        (Boosted, "out_of_fold", 1, ["linear"], "linear: the fit was stopped after linear had been tried"),
-        (
-            Boosted,
-            "fit",
-            1,
-            ["linear", "boosted", "half and half"],
-            "linear: the fit was stopped after linear, boosted, half and half had been tried",
-        ),
-    ],
-)
-def test_a_stopped_auto_ranker_holds_the_linear_ranker_of_all_queries(
-    monkeypatch, tmp_path, family, method, call, tried, reason
-):
-    queries = products(80)
-    model, error, _ = auto_ranker_stopped(monkeypatch, family, method, call, queries)
+@pytest.mark.parametrize("finished", [1, 2, 3])
+def test_a_stopped_auto_ranker_is_the_stack_of_the_members_that_were_finished(monkeypatch, tmp_path, finished):
+    queries = lists(80)
+    model, error, _ = auto_ranker_stopped(monkeypatch, finished + 1, queries)
     assert isinstance(error, Interrupted)
     assert str(error) == "AutoRanker was stopped, and holds what it had learned by then"
-    assert (model.chosen_, model.reason_) == ("linear", reason)
-    assert (model.report_["candidate"].tolist() if tried else []) == tried
-    linear = rw.RidgeCommittee(n_jobs=1).fit(queries)
-    np.testing.assert_array_equal(model.predict(queries), linear.predict(queries))
-    certificate = model.certificate(queries, products(50, seed=9))
-    assert certificate.headline is not None
+    names = ("ridge", "normal", "trees", "started")[:finished]
+    assert tuple(model.weights_) == names
+    whole = rw.AutoRanker(max_trees=20, folds=3, n_jobs=1, members=names).fit(queries)
+    np.testing.assert_array_equal(model.predict(queries), whole.predict(queries))
+    assert model.certificate(queries, lists(50, seed=9)).headline is not None
     model.save(tmp_path / "model.rankwise")
     assert learned(rw.load(tmp_path / "model.rankwise")) == learned(model)
 
 
-def test_an_auto_ranker_that_is_stopped_in_its_first_fit_is_as_before(monkeypatch):
-    model, error, before = auto_ranker_stopped(monkeypatch, Linear, "fit", 1, lists(40))
+def test_an_auto_ranker_that_is_stopped_in_its_first_member_is_as_before(monkeypatch):
+    model, error, before = auto_ranker_stopped(monkeypatch, 1, lists(40))
     assert not isinstance(error, Interrupted)
     assert learned(model) == before
 

@@ -1,19 +1,18 @@
-"""AutoRanker tries a linear ranker, boosted trees and both, chooses by queries that they have not seen, and refits."""
+"""AutoRanker: members fitted fold by fold, weights from queries they have not seen, one sum of trees as a model."""
 
-import logging
 import math
 
 import numpy as np
 import pytest
 
 import rankwise as rw
-from rankwise.errors import MissingExtraError, RankwiseError
-from rankwise.rankers._model_selection import mean_of_known
-from rankwise.rankers.auto import auto_ranker, candidates
-from rankwise.rankers.auto.candidates import Difference, criterion_measures, measure_values
-from rankwise.rankers.committee import within_query_deviation
-
-pytest.importorskip("lightgbm")
+from rankwise.errors import RankwiseError
+from rankwise.measures.compute import ScoredLists, measure_lists
+from rankwise.queries.scaling import Scaler
+from rankwise.rankers._model_selection import PooledSelection
+from rankwise.rankers.auto import auto_ranker, members
+from rankwise.rankers.auto.members import LinearFolds
+from rankwise.rankers.linear.committee import RidgeCommittee
 
 
 def simulated(count, interactions, seed):
@@ -37,7 +36,8 @@ def weighted(count, seed):
 
 
 LINEAR, TREES = weighted(60, 1), simulated(150, 6.0, 1)
-QUICK = {"folds": 3, "max_trees": 40, "linear": "RidgeCommittee", "n_jobs": 1}
+QUICK = {"folds": 3, "max_trees": 40, "n_jobs": 1}
+ALL = ["ridge", "normal", "trees", "started"]
 
 
 @pytest.fixture(scope="module")
@@ -50,159 +50,283 @@ def trees():
     return rw.AutoRanker(**QUICK).fit(TREES)
 
 
-def test_it_stays_linear_where_relevance_is(linear):
-    assert linear.chosen_ == "linear"
-    assert linear.reason_.startswith("linear: ")
-    assert "3-fold cross-validation over 60 queries" in linear.reason_
-    alone = candidates.Linear.of(linear).fit(LINEAR)
-    np.testing.assert_array_equal(linear.predict(LINEAR), alone.predict(LINEAR))
+# --------------------------------------------------------------------------------------------------------- the stack
 
 
-def test_it_takes_trees_where_relevance_has_interactions(trees):
-    assert trees.chosen_ != "linear"
-    assert "better than linear by" in trees.reason_
-    test = simulated(100, 6.0, 2)
-    assert trees.score(test) > candidates.Linear.of(trees).fit(TREES).score(test)
+def test_weights_go_where_relevance_is(linear, trees):
+    for model in (linear, trees):
+        assert list(model.weights_) == ALL
+        assert sum(model.weights_.values()) == pytest.approx(1.0)
+        assert min(model.weights_.values()) >= 0
+    assert linear.weights_["ridge"] + linear.weights_["normal"] > 0.5
+    assert trees.weights_["trees"] + trees.weights_["started"] > 0.5
 
 
-def test_the_report_holds_every_candidate_and_one_choice(trees):
+@pytest.mark.parametrize(("train", "test"), [(LINEAR, weighted(200, 7)), (TREES, simulated(200, 6.0, 7))])
+def test_the_stack_ranks_about_as_well_as_its_best_member_on_new_queries(train, test):
+    enough = QUICK | {"max_trees": 150}
+    alone = [rw.AutoRanker(members=(name,), **enough).fit(train).score(test) for name in ALL]
+    assert rw.AutoRanker(**enough).fit(train).score(test) > max(alone) - 0.01
+
+
+def test_linear_members_are_ridge_committees_fold_by_fold():
+    selection = PooledSelection.of(TREES, None, "all", 3, np.random.default_rng(0))
+    folds = LinearFolds.of([TREES], selection, 1)
+    whole = RidgeCommittee(folds=3, random_state=0, n_jobs=1).fit(TREES)
+    np.testing.assert_array_equal(folds.whole, whole.coef_)
+    for coef, scores in zip(folds.coefs, folds.scores, strict=True):
+        np.testing.assert_allclose(scores, TREES.X @ coef, rtol=1e-10, atol=1e-12)
+
+
+def test_held_out_labels_do_not_reach_the_scores_of_their_fold(monkeypatch):
+    """With one penalty and a given number of trees, labels of a part change no score that was held out with it."""
+    monkeypatch.setattr(members, "RELATIVE_ALPHAS", (0.1,))
+    monkeypatch.setattr(members, "WITHIN", 1e9)  # takes the last look
+    monkeypatch.setattr(auto_ranker._MemberFits, "_factor", 1.0)
+    model = rw.AutoRanker(**QUICK)
+    part = PooledSelection.of(TREES, None, "all", 3, np.random.default_rng(0)).parts[0]
+    labels = TREES.labels().copy()
+    inside = np.isin(TREES.query_of_row, part)
+    labels[inside] = np.random.default_rng(5).permutation(labels[inside])
+    other = rw.Queries.from_arrays(TREES.X, labels, group=TREES.sizes)
+    scores = []
+    for queries in (TREES, other):
+        found = PooledSelection.of(queries, None, "all", 3, np.random.default_rng(0))
+        model.n_features_in_ = queries.n_features
+        fits = auto_ranker._MemberFits(model, [queries], found, 1, members.Clock(None))
+        with model._progress("", 1) as bar:
+            scores.append([fits.fit(name, bar).scores[inside] for name in ALL])
+    for name, before, after in zip(ALL, *scores, strict=True):
+        np.testing.assert_array_equal(before, after, err_msg=name)
+
+
+def test_the_model_is_one_sum_of_trees_with_linear_parts(trees):
+    model = trees.ensemble_
+    assert model.n_trees == 3 * trees.report_["trees"][:4].sum()
+    assert model.normal is not None
+    np.testing.assert_array_equal(trees.predict(TREES), model.predict(TREES.X))
+    table = Scaler("normal").fit(TREES)
+    np.testing.assert_array_equal(model.normal.knots, table.knots_)
+
+
+def test_the_report_says_what_each_member_is_worth(trees):
     report = trees.report_
-    assert report["candidate"].tolist() == ["linear", "boosted", "half and half"]
+    assert report["member"].tolist() == [*ALL, "stack"]
     assert report.columns == (
-        "candidate", "nDCG@10", "nDCG@50", "AP", "criterion", "difference", "standard error", "seconds", "chosen"
+        "member", "weight", "trees", "nDCG@10", "nDCG@50", "AP", "criterion", "difference", "lower", "upper", "seconds",
     )  # fmt: skip
-    assert report["candidate"][report["chosen"]].tolist() == [trees.chosen_]
-    np.testing.assert_allclose(report["difference"], report["criterion"] - report["criterion"][0], atol=1e-12)
-    assert (report["seconds"] >= 0).all()
+    assert report["weight"][:4].tolist() == list(trees.weights_.values())
+    assert report["trees"].tolist()[:2] == [0, 0]
+    np.testing.assert_allclose(report["difference"], report["criterion"] - report["criterion"][-1], atol=1e-12)
+    assert (report["lower"] <= report["difference"]).all()
+    assert (report["difference"] <= report["upper"]).all()
+    assert (report["seconds"] > 0).all()
+    assert report["criterion"][-1] >= report["criterion"][:4].max() - 0.01
     assert "<table>" in report._repr_html_()
 
 
-def test_the_trial_by_hand(trees):
-    """Out-of-fold scores of the linear candidate, their criterion, and the rule, from public parts alone."""
-    parts = [np.sort(part) for part in np.array_split(np.random.default_rng(0).permutation(len(TREES)), 3)]
+def test_the_criterion_of_a_member_is_that_of_its_scores():
+    model = rw.AutoRanker(members=("ridge",), **QUICK).fit(TREES)
+    selection = PooledSelection.of(TREES, None, "all", 3, np.random.default_rng(0))
     scores = np.zeros(TREES.n_documents)
-    for part in parts:
-        rest = np.setdiff1d(np.arange(len(TREES)), part)
-        rows = np.isin(TREES.query_of_row, part)
-        scores[rows] = candidates.Linear.of(trees).fit(TREES[rest]).predict(TREES)[rows]
-    found = np.nanmean(mean_of_known(measure_values(TREES, scores, criterion_measures(trees._measure()))))
-    assert trees.report_["criterion"][0] == pytest.approx(found)
-    best = int(np.argmax(trees.report_["difference"]))
-    assert Difference(trees.report_["difference"][best], trees.report_["standard error"][best]).is_clear
-    assert trees.chosen_ == trees.report_["candidate"][best]
+    for part, own in zip(selection.parts, LinearFolds.of([TREES], selection, 1).scores, strict=True):
+        inside = np.isin(TREES.query_of_row, part)
+        scores[inside] = own[inside]
+    names = ("nDCG@10", "nDCG@50", "AP")
+    values = measure_lists([rw.measures.parse(one) for one in names], ScoredLists(scores, TREES.labels(), TREES.start))
+    for name, own in zip(names, values, strict=True):
+        assert model.report_[name][0] == pytest.approx(np.nanmean(own))
 
 
-def test_half_and_half_is_a_committee_on_the_scale_of_out_of_fold_scores(monkeypatch):
-    monkeypatch.setattr(auto_ranker, "choose", lambda criteria, weight: ("half and half", _all_zero(criteria)))
-    model = rw.AutoRanker(**QUICK).fit(TREES)
-    assert isinstance(model.model_, rw.Committee)
-    np.testing.assert_array_equal(model.model_.weights_, [0.5, 0.5])
-    _, boosted = model.model_.members_
-    assert isinstance(boosted, rw.BoostedRanker)
-    assert boosted.trees_ % 5 == 0
-    inflated = within_query_deviation(TREES, boosted.predict(TREES))
-    assert model.model_.deviations_[1] < inflated
-    np.testing.assert_array_equal(model.predict(TREES), model.model_.predict(TREES))
+def test_the_number_of_trees_is_the_largest_within_a_quarter_of_a_standard_error():
+    curve, weight = members._Curve(), np.ones(100)
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=100)
+    for place, mean in enumerate([0.1, 0.5, 0.9, 0.9, 0.89, 0.88, 0.2, 0.1]):
+        curve.trees.append(10 * place)
+        curve.criteria.append(mean + (0.3 if place > 4 else 0.1) * np.roll(noise, place))
+        curve.values.append(float(curve.criteria[-1].mean()))
+        curve.kept.append((10 * place, np.full(3, float(place))))
+    trees, scores = curve.choose(weight)
+    means, best = curve.means, int(np.argmax(curve.means))
+    errors = [np.std(curve.criteria[best] - own, ddof=1) / 10 for own in curve.criteria]
+    close = [place for place in range(best, 8) if means[place] >= means[best] - 0.25 * errors[place] * (place > best)]
+    assert trees == 10 * close[-1]
+    assert scores.tolist() == [float(close[-1])] * 3
 
 
-def _all_zero(criteria):
-    return {name: Difference(0.0, 0.0) for name in criteria}
+# ------------------------------------------------------------------------------------------------------------ compact
+
+
+def test_compact_has_a_fold_of_the_trees_and_no_member_of_small_weight(trees):
+    small = rw.AutoRanker(compact=True, **QUICK).fit(TREES)
+    report, left_out = small.report_, [name for name, weight in trees.weights_.items() if weight < auto_ranker.SMALL]
+    assert [name for name, weight in small.weights_.items() if weight == 0] == left_out
+    assert small.ensemble_.n_trees == sum(
+        count for name, count in zip(report["member"], report["trees"], strict=True) if small.weights_.get(name)
+    )
+    assert small.ensemble_.n_trees < trees.ensemble_.n_trees / 2
+    test = simulated(200, 6.0, 2)
+    assert small.score(test) > trees.score(test) - 0.03
+
+
+# --------------------------------------------------------------------------------------------------- data as they come
 
 
 def test_a_validation_set_joins_the_training_queries(linear):
     other = weighted(40, 3)
-    model = rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(LINEAR, validation=other)
+    model = rw.AutoRanker(**QUICK).fit(LINEAR, validation=other)
     both = rw.Queries.from_arrays(
         np.concatenate([LINEAR.X, other.X]), np.concatenate([LINEAR.y, other.y]), group=[*LINEAR.sizes, *other.sizes]
     )
-    np.testing.assert_array_equal(
-        model.predict(LINEAR.X), rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(both).predict(LINEAR.X)
-    )
-    certificate = model.certificate(None, other)
-    assert not certificate.rows, "all queries that it was given are seen"
+    joined = rw.AutoRanker(**QUICK).fit(both)
+    np.testing.assert_allclose(model.predict(LINEAR.X), joined.predict(LINEAR.X), rtol=1e-9, atol=1e-12)
+    assert not model.certificate(None, other).rows, "all queries that it was given are seen"
 
 
-def test_queries_with_the_same_ids_and_documents_join_as_well():
-    ids = [f"q{number}" for number in LINEAR.query_of_row]
-    named = rw.Queries.from_arrays(LINEAR.X, LINEAR.y, qid=ids, docid=[f"d{row}" for row in range(len(LINEAR.y))])
-    other = weighted(40, 3)
-    again = rw.Queries.from_arrays(other.X, other.y, qid=[f"q{number}" for number in other.query_of_row])
-    model = rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(named, validation=again)
-    plain = rw.AutoRanker(boosters=(), linear="RidgeCommittee").fit(LINEAR, validation=other)
-    np.testing.assert_array_equal(model.predict(LINEAR.X), plain.predict(LINEAR.X))
+def test_rows_may_come_in_any_order(trees):
+    order = np.random.default_rng(3).permutation(TREES.n_documents)
+    mixed = rw.Queries.from_arrays(TREES.X[order], TREES.y[order], qid=TREES.query_of_row[order])
+    mixed_again = rw.AutoRanker(**QUICK).fit(mixed)
+    assert abs(mixed_again.score(TREES) - trees.score(TREES)) < 0.05  # queries are numbered in another order
+    np.testing.assert_array_equal(mixed_again.predict(mixed), mixed_again.predict(TREES)[order])
 
 
-def test_many_queries_are_compared_on_one_part_that_was_held_out(monkeypatch):
-    monkeypatch.setattr(auto_ranker, "MANY", 50)
+def test_linear_members_see_the_median_where_a_value_is_missing():
+    rng = np.random.default_rng(0)
+    X = TREES.X.copy()
+    X[rng.random(X.shape) < 0.2] = np.nan
+    queries = rw.Queries.from_arrays(X, TREES.y, group=TREES.sizes, missing="keep")
+    model = rw.AutoRanker(members=("ridge", "normal"), **QUICK).fit(queries)
+    filled = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+    np.testing.assert_array_equal(model.predict(X), model.predict(filled))
+    whole = rw.AutoRanker(**QUICK).fit(queries)
+    assert np.isfinite(whole.predict(X)).all()
+    assert not np.array_equal(whole.predict(X), whole.predict(filled)), "trees tell NaN from the median"
+
+
+@pytest.mark.parametrize("what", ["one label", "constant features", "one query", "two queries", "no feature varies"])
+def test_degenerate_queries_give_finite_scores(what):
+    X, y, sizes = LINEAR.X.copy(), LINEAR.y.copy(), LINEAR.sizes
+    if what == "one label":
+        y[:] = 1
+    if "feature" in what:
+        X[:] = 1.0
+    count = {"one query": 1, "two queries": 2}.get(what, 60)
+    rows = sizes[:count].sum()
+    queries = rw.Queries.from_arrays(X[:rows], y[:rows], group=sizes[:count])
+    with pytest.warns(rw.errors.NothingLearnedWarning) if what == "one label" else _nothing():
+        model = rw.AutoRanker(**QUICK).fit(queries)
+    assert np.isfinite(model.predict(LINEAR.X)).all()
+    assert sum(model.weights_.values()) == pytest.approx(1.0)
+
+
+class _nothing:  # noqa: N801  a context that expects nothing
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+def test_float32_is_ranked_as_float64(trees):
+    single = rw.Queries.from_arrays(TREES.X.astype(np.float32), TREES.y, group=TREES.sizes)
+    model = rw.AutoRanker(**QUICK).fit(single)
+    assert abs(model.score(single) - trees.score(TREES)) < 0.02
+    np.testing.assert_allclose(model.predict(single.X), model.predict(single.X.astype(np.float64)), rtol=1e-9)
+
+
+def test_many_queries_hold_out_one_part(monkeypatch):
+    from rankwise.rankers import _model_selection
+
+    monkeypatch.setattr(_model_selection, "MANY", 50)
     model = rw.AutoRanker(**QUICK).fit(LINEAR)
-    assert "in a held-out part over 12 queries" in model.reason_
+    assert model.ensemble_.n_trees == model.report_["trees"][:4].sum(), "one fold"
+
+
+def test_document_weights_count():
+    model = rw.AutoRanker(**QUICK)
+    plain = model.fit(LINEAR).predict(LINEAR)
+    weights = np.linspace(0.1, 2.0, LINEAR.n_documents)
+    again = rw.AutoRanker(**QUICK).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=weights)
+    assert not np.array_equal(again.predict(LINEAR), plain)
+    with pytest.raises(RankwiseError, match="YetiRank weights queries alone"):
+        rw.AutoRanker(boosters=("catboost",)).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=weights)
+
+
+# ----------------------------------------------------------------------------------------------------- limits and bits
+
+
+def test_a_limit_that_is_over_at_once_leaves_the_first_member():
+    model = rw.AutoRanker(time_limit=1e-9, **QUICK).fit(TREES)
+    assert model.weights_ == {"ridge": 1.0}
+    assert model.report_["member"].tolist() == ["ridge", "stack"]
+
+
+def test_a_limit_ends_the_growth_of_trees(monkeypatch):
+    looks = iter([False] * 25 + [True] * 10_000)
+    monkeypatch.setattr(members.Clock, "is_over", property(lambda clock: next(looks)))
+    model = rw.AutoRanker(**(QUICK | {"max_trees": 200})).fit(TREES)
+    assert list(model.weights_) == ["ridge", "normal", "trees"]
+    assert 0 < model.report_["trees"][2] <= 25
+
+
+def test_ridges_alone_are_a_linear_model():
+    model = rw.AutoRanker(members=("ridge",), missing="error", **QUICK).fit(LINEAR)
+    found = rw.export(model, "ranklib", sample=LINEAR)
+    assert found.parity is not None
+    assert found.parity.same_order
+    np.testing.assert_array_equal(rw.Scorer(model).scores(LINEAR.X), model.predict(LINEAR))
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_number_of_threads_changes_no_bit(trees, threads):
+    again = rw.AutoRanker(**(QUICK | {"n_jobs": threads})).fit(TREES)
+    np.testing.assert_array_equal(again.predict(TREES), trees.predict(TREES))
+    np.testing.assert_array_equal(again.report_["criterion"], trees.report_["criterion"])
+
+
+def test_a_member_does_not_depend_on_the_others(trees):
+    alone = rw.AutoRanker(members=("trees",), **QUICK).fit(TREES)
+    assert alone.report_["criterion"][0] == trees.report_["criterion"][2]
 
 
 def test_a_file_keeps_the_report_without_the_seconds(trees, tmp_path):
     trees.save(tmp_path / "model.rankwise")
     loaded = rw.load(tmp_path / "model.rankwise")
-    assert (loaded.chosen_, loaded.reason_) == (trees.chosen_, trees.reason_)
+    assert loaded.weights_ == trees.weights_
     for column in set(trees.report_.columns) - {"seconds"}:
         np.testing.assert_array_equal(loaded.report_[column], trees.report_[column])
     assert all(map(math.isnan, loaded.report_["seconds"]))
     np.testing.assert_array_equal(loaded.predict(TREES), trees.predict(TREES))
 
 
-def test_without_the_extra_it_is_linear_and_says_what_is_missing(monkeypatch, caplog):
-    def missing(module):
-        raise MissingExtraError(f"{module} is needed here and is not installed: pip install 'rankwise[lightgbm]'")
-
-    monkeypatch.setattr(auto_ranker, "require", missing)
-    with caplog.at_level(logging.WARNING, logger="rankwise"):
-        model = rw.AutoRanker().fit(LINEAR)
-    assert model.chosen_ == "linear"
-    assert "pip install 'rankwise[lightgbm]'" in model.reason_
-    assert [record.name for record in caplog.records] == ["rankwise"]
-    assert "adds boosted trees" in caplog.text
-    assert len(model.report_) == 0
-
-
-def test_a_limit_that_is_over_at_once_leaves_the_linear_candidate():
-    model = rw.AutoRanker(time_limit=1e-9, **QUICK).fit(TREES)
-    assert model.chosen_ == "linear"
-    assert "within time_limit" in model.reason_
-
-
-def test_a_limit_ends_the_growth_of_trees(monkeypatch):
-    looks = iter([False] * 30 + [True] * 10_000)
-    monkeypatch.setattr(candidates.Clock, "is_over", property(lambda clock: next(looks)))
-    model = rw.AutoRanker(**(QUICK | {"max_trees": 200})).fit(TREES)
-    assert "time_limit ended the search" in model.reason_
-    boosted = model.model_ if isinstance(model.model_, rw.BoostedRanker) else model.model_.members_[1]
-    assert boosted.trees_ <= 30
-
-
-def test_linear_choices_are_exported_as_linear_models(linear):
-    found = rw.export(linear, "ranklib", sample=LINEAR)
-    assert found.parity is not None
-    np.testing.assert_array_equal(rw.Scorer(linear).scores(LINEAR.X), linear.predict(LINEAR))
-
-
-@pytest.mark.parametrize("threads", [2, 3])
-def test_the_number_of_threads_changes_no_bit_of_the_choice(trees, threads):
-    again = rw.AutoRanker(**(QUICK | {"n_jobs": threads})).fit(TREES)
-    np.testing.assert_array_equal(again.predict(TREES), trees.predict(TREES))
-    np.testing.assert_array_equal(again.report_["criterion"], trees.report_["criterion"])
+@pytest.mark.parametrize("engine", ["lightgbm", "catboost"])
+def test_other_engines_are_further_members(engine):
+    pytest.importorskip(engine)
+    model = rw.AutoRanker(members=("normal",), boosters=(engine,), **QUICK).fit(TREES)
+    assert list(model.weights_) == ["normal", engine]
+    assert model.weights_[engine] > 0.3
+    assert model.ensemble_.n_trees == 3 * model.report_["trees"][1]
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
+        ({"members": ()}, "'members' parameter of"),
+        ({"members": "ridge"}, "'members' parameter of"),
+        ({"members": ("ridge", "ridge")}, "'members' parameter of"),
+        ({"members": ("forest",)}, "'members' parameter of"),
         ({"boosters": "lightgbm"}, "'boosters' parameter of"),
         ({"boosters": ("forest",)}, "'boosters' parameter of"),
         ({"boosters": 5}, "'boosters' parameter of"),
         ({"time_limit": 0}, "'time_limit' parameter of"),
         ({"time_limit": "soon"}, "'time_limit' parameter of"),
         ({"max_trees": 0}, "max_trees"),
-        ({"linear": "RidgeRanker"}, "'linear' parameter of"),
+        ({"compact": 1}, "'compact' parameter of"),
         ({"folds": 1}, "'folds' parameter of"),
     ],
 )
-def test_what_cannot_be_tried_is_refused(given, sentence):
+def test_what_cannot_be_fitted_is_refused(given, sentence):
     with pytest.raises(RankwiseError, match=sentence):
         rw.AutoRanker(**given).fit(LINEAR)

@@ -208,12 +208,3 @@ def test_what_yetirank_cannot_do_is_a_clear_error():
             small(**options).fit(train)
     with pytest.raises(RankwiseError, match="takes no document weights, because YetiRank weights queries alone"):
         small().fit(train.X, train.y, group=[10] * 30, sample_weight=np.linspace(0.1, 1, 300))
-
-
-def test_the_auto_ranker_tries_catboost_where_asked():
-    train = queries(60)
-    auto = rw.AutoRanker(boosters=("lightgbm", "catboost"), folds=2, max_trees=10, linear="RidgeCommittee").fit(train)
-    assert {"boosted (catboost)", "half and half (catboost)"} <= set(auto.report_["candidate"].tolist())
-    alone = rw.AutoRanker(boosters=("catboost",), folds=2, max_trees=30, linear="RidgeCommittee").fit(train)
-    assert alone.chosen_ == "boosted"
-    assert alone.model_.engine == "catboost"

@@ -1,1 +1,1 @@
-"""The choice between linear rankers and boosted trees."""
+"""A stack of linear rankers and boosted trees."""

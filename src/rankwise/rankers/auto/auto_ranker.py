@@ -1,123 +1,164 @@
-"""`AutoRanker`: linear, boosted trees or both, whichever cross-validation over the training queries prefers."""
+"""`AutoRanker`: linear rankers and boosted trees, weighted by how well they rank queries they have not seen."""
 
-import logging
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, get_args
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
-from rankwise._arrays import Array, Matrix, Numbers, Vector
-from rankwise._extras import require
+from rankwise._arrays import Array, Matrix, Vector
 from rankwise._parameters import Check, NumberRange, PositiveFloat, Seed, as_random
+from rankwise._progress import progress
 from rankwise._store import Store
 from rankwise._tables import Table
-from rankwise.errors import MissingExtraError, RankwiseError
+from rankwise.errors import RankwiseError
+from rankwise.losses import GradedPairs
 from rankwise.queries import checks
+from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
+from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._model_selection import MANY, Folds, parts_of
-from rankwise.rankers.auto.candidates import (
-    Boosted,
-    CandidateTrial,
+from rankwise.rankers._model_selection import Folds, PooledSelection, mean_of_known
+from rankwise.rankers.auto.members import (
     Clock,
-    Difference,
-    Engine,
-    Linear,
-    choose,
-    concat_sets,
+    LinearFolds,
+    Member,
+    OutOfFold,
     criterion_measures,
-    report_table,
+    fill_gaps,
+    grow_folds,
+    medians,
+    standard_error,
+    whole_ensemble,
 )
+from rankwise.rankers.auto.weights import pair_weights
+from rankwise.rankers.boosting.boosted import BoostedRanker
+from rankwise.rankers.boosting.growing import no_trees
+from rankwise.rankers.boosting.normal_sum import NormalSum
+from rankwise.rankers.boosting.objectives import Derivatives
+from rankwise.rankers.boosting.packed_rows import PackedRows
+from rankwise.rankers.boosting.symmetric import SymmetricRows, TreeGrowth
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+from rankwise.rankers.committee import within_query_deviation
+from rankwise.rankers.linear.linear_model import LinearModel
 
-logger = logging.getLogger("rankwise")
+MemberName = Literal["ridge", "normal", "trees", "started"]
+Engine = Literal["lightgbm", "catboost"]
 
-LINEAR, BOOSTED, BOTH = "linear", "boosted", "half and half"
+# Deeper trees on all features learn from nothing what relevance looks like; those that start from a linear score have
+# less to find, and differ more from the others where each sees half of the features.
+GROWTH = {"trees": TreeGrowth(depth=6), "started": TreeGrowth(depth=5, feature_fraction=0.5)}
+# What draws the weights of members toward each other, and the weight below which ``compact`` leaves a member out.
+PENALTY, SMALL = 0.01, 0.05
+STACK = "stack"
 
 
-Boosters = Annotated[
-    Sequence[Engine],
-    Check(
-        f"a sequence of {' and '.join(map(repr, get_args(Engine)))}, which may be empty",
-        lambda value: isinstance(value, (tuple, list)) and all(engine in get_args(Engine) for engine in value),
-    ),
-]
+def _names(kind: Any, empty: bool) -> Check:
+    """A sequence of distinct names."""
+    known = get_args(kind)
+    return Check(
+        f"a sequence of {', '.join(map(repr, known[:-1]))} and {known[-1]!r}, each at most once"
+        + (", which may be empty" if empty else ""),
+        lambda value: (
+            isinstance(value, (tuple, list))
+            and all(name in known for name in value)
+            and len(set(value)) == len(value)
+            and (empty or len(value) > 0)
+        ),
+    )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoRanker(Ranker):
-    """The ranker to begin with: linear, boosted trees, or both, as cross-validation over the queries decides.
+    r"""The ranker to begin with: the weighted sum of two linear rankers and two sums of boosted trees.
 
-    Linear rankers win on small data and where relevance grows with the features, boosted trees on large data with
-    interactions, and which of them is better cannot be known before. This ranker tries three candidates on queries that
-    they have not seen: a linear ranker (:class:`~rankwise.RidgeCommittee`), boosted trees
-    (:class:`~rankwise.BoostedRanker`), and a :class:`~rankwise.Committee` of both with equal weights. It takes the
-    linear one unless another is better by more than one standard error of the paired difference over queries, and then
-    fits the chosen one on everything.
+    .. math:: s(x) = \sum_k c_k \, s_k(x) / \sigma_k, \qquad c_k \ge 0,
+
+    where :math:`s_k` is the mean of the models of member k, one per fold, and :math:`\sigma_k` the standard deviation
+    within queries of its scores of queries that its models have not seen. The weights minimize the pair loss of
+    :class:`~rankwise.losses.GradedPairs` on these queries. Which kind of ranker suits the data cannot be known before,
+    and the weights need not choose one: linear rankers count where queries are few or relevance is a weighted sum of
+    features, trees where features interact.
+
+    ========== ==========================================================================================
+    member     what it is
+    ========== ==========================================================================================
+    ridge      :class:`~rankwise.RidgeCommittee`: six ridge regressions
+    normal     the same on the normal scores of the features, as ``Scaler("normal")`` makes them
+    trees      symmetric trees of depth 6 (:class:`~rankwise.BoostedRanker`) for the pair loss
+    started    symmetric trees of depth 5 on half of the features, added to the scores of "normal"
+    ========== ==========================================================================================
 
     Parameters
     ----------
     measure : str or Measure, default="nDCG@10"
-        The measure to train for. Candidates are compared by the mean of nDCG@10, nDCG@50, AP and this measure, which
-        varies less from query to query than one of them.
+        The measure that ``score`` reports. The number of trees has the best mean of nDCG@10, nDCG@50, AP and this
+        measure, which varies less from query to query than one of them.
+    members : sequence of {"ridge", "normal", "trees", "started"}, default=all four
+        The members.
+    boosters : sequence of {"lightgbm", "catboost"}, default=()
+        Further members: trees that these packages grow, with the defaults of
+        :class:`BoostedRanker(engine=...) <rankwise.BoostedRanker>`.
     time_limit : float, default=None
-        Seconds after which no further candidate is tried and no further tree is grown. What is learned then depends on
+        Seconds after which no further member is fitted and no further tree is grown. What is learned then depends on
         the speed of the machine: the same bits are promised without a limit alone.
-    linear : {"RidgeCommittee", "SmoothRank"}, default="RidgeCommittee"
-        The linear candidate: the mean of six ridge regressions, or its refinement by a smoothed nDCG@50, which takes
-        ten times as long.
-    boosters : sequence of {"lightgbm", "catboost"}, default=("lightgbm",)
-        The engines of boosted trees to try, each as a candidate of its own and with the linear ranker. One that is not
-        installed is left out. An empty sequence leaves the linear ranker.
     max_trees : int, default=1000
-        The largest number of trees of a booster; cross-validation chooses how many are used.
+        The largest number of trees of a fold.
     folds : int, default=5
-        Parts of the training queries that choose. With more than 2,000 queries a single part, of one fifth and at most
-        2,000 queries, is held out for that.
-    random_state : int, default=0
-        Seed of the division into parts and of the boosters.
+        Parts of the training queries that are held out in turn. Of more than 2,000 queries a single part is held out,
+        of one fifth and at most 2,000 queries.
+    compact : bool, default=False
+        Whether members are fitted once more, on all queries, with the number of trees that was found, and this model is
+        kept in place of the mean of the folds; members with a weight below 0.05 are left out. The model has a fifth of
+        the trees and ranks a little worse.
+    random_state : int or numpy.random.Generator, default=0
+        Seed of the division into parts, and of what trees draw.
     n_jobs : int, default=None
         Number of threads; None uses all cores. The result does not depend on it.
     verbose : bool, default=False
         Whether to show a progress bar on a terminal.
-    missing : {"error", "zero", "min"}, default="error"
-        What ``fit`` and ``predict`` do with NaN in arrays.
+    missing : {"error", "zero", "min", "keep"}, default="keep"
+        What ``fit`` and ``predict`` do with NaN in arrays. "keep": linear members see the median of the feature, and
+        trees send NaN to the side where it does better.
 
     Attributes
     ----------
-    chosen_ : str
-        The candidate that was chosen: "linear", "boosted", "half and half", or one with the name of its engine.
-    model_ : Ranker
-        The chosen ranker, fitted on all queries.
+    weights_ : dict of str to float
+        The weights c of the members, of sum 1.
     report_ : Table
-        Per candidate the mean of every measure and of the criterion over queries that it had not seen, its difference
-        to the linear one with the standard error, the seconds that it took, and whether it was chosen.
-    reason_ : str
-        The choice in one sentence.
+        A row per member and one of the stack: its weight and trees per fold; the mean of every measure and of the
+        criterion, their mean, over the queries that it had not seen; the difference of the criterion to the stack
+        with bounds of its 95% interval, paired over queries; and the processor seconds that it took.
+    ensemble_ : TreeEnsemble
+        The model: all trees with scaled leaves, weights of features, and weights of their normal scores.
 
     Notes
     -----
     A validation set joins the training queries: more queries are worth more than a set for one choice. Certificates
     rest on hold-out queries alone, and every query that ``fit`` was given counts as seen.
 
-    The number of trees is that of the best criterion over all folds together, found before the candidates are compared.
-    All of them are then compared on the same queries, so the mean of the chosen one in ``report_`` is optimistic
-    by a little: ``certificate`` and ``score`` on hold-out queries are not.
+    **Folds.** The penalties of the ridges, the numbers of trees and the weights are chosen on the held-out parts
+    together, so the row of the stack in ``report_`` is optimistic by a little. ``certificate`` and ``score`` on
+    queries that were not given to ``fit`` are not.
 
-    One standard error is a lenient rule. If no candidate is truly better, a single rival exceeds it with probability
-    0.16, and the best of several, compared on parts that share their training queries, more often: simulations left the
-    linear ranker in 22 to 55% of the fits. ``chosen_`` is a choice, not evidence that trees are better.
+    **The number of trees** is looked at every 10 trees, as a mean over three looks. It is the largest whose mean is
+    within a quarter of a standard error of the best; 100 trees without a better mean end the growth.
 
-    The linear ranker is fitted on everything before the candidates are tried, and Ctrl-C from then on leaves it as the
-    chosen one; ``reason_`` and ``report_`` tell what had been tried by then.
+    **The weights** minimize the mean of the pair loss per query, divided by the largest label, plus .01 / 2 times the
+    sum of (c_k - mean of c)^2, then they are divided by their sum. The linear start of "started" is multiplied by the
+    factor with the least pair loss.
+
+    **Ctrl-C** leaves the stack of the members that were finished, if there is one.
 
     Examples
     --------
     >>> from rankwise import make_lists
     >>> train, test = make_lists(60, random_state=1), make_lists(60, random_state=2)
-    >>> model = AutoRanker(boosters=()).fit(train)
-    >>> model.chosen_
-    'linear'
+    >>> model = AutoRanker(members=("ridge", "normal")).fit(train)
+    >>> sorted(model.weights_)
+    ['normal', 'ridge']
     >>> bool(model.score(test) > 0.6)
     True
     """
@@ -125,154 +166,302 @@ class AutoRanker(Ranker):
     name = "AutoRanker"
     takes_validation = True
     learns_from_validation = True
+    keeps_missing = True
+    _reason_no_document_weights = "CatBoost's YetiRank weights queries alone"
 
+    members: Annotated[Sequence[MemberName], _names(MemberName, False)] = get_args(MemberName)
+    boosters: Annotated[Sequence[Engine], _names(Engine, True)] = ()
     time_limit: PositiveFloat | None = None
-    linear: Literal["RidgeCommittee", "SmoothRank"] = "RidgeCommittee"
-    boosters: Boosters = ("lightgbm",)
     max_trees: Annotated[int, NumberRange(1, 1_000_000, closed="both")] = 1000
     folds: Folds = 5
+    compact: bool = False
     random_state: Seed = 0
+    missing: Missing = "keep"
+
+    _earlier: ClassVar[Any] = None  # the model of a file from before there were stacks
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
         """Instances that the common tests run on."""
-        return (cls(folds=2, max_trees=10, linear="RidgeCommittee"),)
+        return cls(folds=2, max_trees=20), cls("AP", members=("trees", "ridge"), folds=3, max_trees=10, compact=True)
+
+    @property
+    def takes_document_weights(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` uses document weights: unless CatBoost is a member."""
+        return "catboost" not in self.boosters
 
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
-        measures, clock = criterion_measures(self._measure()), Clock(self.time_limit)
-        if validation is not None:
-            queries = concat_sets(queries, validation)
-        if not queries.is_grouped:  # boosters know rows, and no queries
-            queries = queries[np.arange(len(queries))]
-        linear, boosters, lacking = Linear.of(self), *self._boosters()
-        parts = self._parts(queries) if boosters else []
-        if not parts:
-            why = (
-                "there are too few queries to compare candidates"
-                if boosters
-                else lacking or "no booster is to be tried"
-            )
-            self._keep(LINEAR, linear.fit(queries), Table({}), f"linear: {why}")
-            return
-        trial = CandidateTrial(queries, parts, measures, self.n_jobs)
-        steps = 1 + len(parts) + len(boosters) * len(parts) * self.max_trees
+        rng, clock = as_random(self.random_state), Clock(self.time_limit)
+        selection = PooledSelection.of(queries, validation, "all", self.folds, rng)
+        sets = [queries] if validation is None else [queries, validation]
+        fits = _MemberFits(self, sets, selection, int(rng.integers(2**31)), clock)
+        done: list[Member] = []
+        names = (*self.members, *self.boosters)
+        trees = [name for name in names if name not in ("ridge", "normal")]
+        bar = self._progress(self.name, len(names) + len(trees) * self.max_trees * len(fits.held.rows))
+        with self._keep_on_interrupt(lambda: bool(done) and self._combine(fits, done)), bar:
+            for name in names:
+                if not (done and clock.is_over):
+                    done.append(fits.fit(name, bar))
+                    bar.advance(1)
+            self._combine(fits, done, whole=self.compact)
 
-        def keep() -> bool:
-            if base is not None:
-                self._keep_linear(base, trial)
-            return base is not None
-
-        bar, base = self._progress(self.name, steps), None
-        with self._keep_on_interrupt(keep), bar:
-            base = trial.whole(linear)  # first: from here on there is a ranker to keep
-            trial.add(LINEAR, linear, clock, bar)
-            for suffix, booster in boosters.items():
-                if not clock.is_over:
-                    trial.add(BOOSTED + suffix, booster, clock, bar)
-                    trial.add_mean(BOTH + suffix, LINEAR, BOOSTED + suffix)
-            chosen, differences = choose(trial.criteria, trial.queries.query_weight)
-            model = trial.fit_candidate(chosen, self)
-        self._keep(chosen, model, trial.report(chosen, differences), _reason(chosen, differences, trial, clock))
-
-    def _boosters(self) -> tuple[dict[str, Boosted], str]:
-        """The boosters to try by what their names end with, and what to say of those that are not installed."""
-        found, lacking = {}, ""
-        for engine in self.boosters:
-            try:
-                require(engine)
-            except MissingExtraError as error:
-                lacking = f"{error}, adds boosted trees to the candidates"
-                logger.warning("%s: %s", self.name, lacking)
-            else:
-                found[f" ({engine})" if len(self.boosters) > 1 else ""] = Boosted.of(self, engine)
-        return found, lacking
-
-    def _parts(self, queries: Queries) -> list[Numbers]:
-        """The queries that choose: parts of all of them, or one part of many."""
-        if len(queries.counted) <= MANY:
-            return parts_of(queries, self.folds, self.random_state)
-        shuffled = as_random(self.random_state).permutation(queries.counted)
-        return [np.sort(shuffled[: min(len(shuffled) // 5, MANY)])]
-
-    def _keep(self, chosen: str, model: Ranker, report: Table, reason: str) -> None:
-        self.chosen_, self.model_, self.report_, self.reason_ = chosen, model, report, reason
-
-    def _keep_linear(self, base: Ranker, trial: CandidateTrial) -> None:
-        """Keep the linear ranker after Ctrl-C, with a report of the candidates that were tried by then."""
-        found, report = trial.criteria, Table({})
-        if found:
-            report = trial.report(LINEAR, choose(found, trial.queries.query_weight)[1])
-        tried = f"after {', '.join(found)} had been tried" if found else "before candidates had been tried"
-        self._keep(LINEAR, base, report, f"linear: the fit was stopped {tried}")
+    def _combine(self, fits: "_MemberFits", members: Sequence[Member], whole: bool = False) -> bool:
+        """Set the state: the stack of these members, which are fitted on the ``whole`` of the queries or not."""
+        held = fits.held
+        deviations = np.array([within_query_deviation(held.queries, one.scores) for one in members])
+        scores = np.array([one.scores for one in members]) / np.where(deviations > 0, deviations, np.inf)[:, None]
+        weights = _weights(held, scores, deviations > 0)
+        if whole:
+            weights = _weights(held, scores, weights >= SMALL)
+        factors = weights / np.where(deviations > 0, deviations, 1.0)
+        ensembles = [
+            fits.fit_whole(one) if whole and weight else one.ensemble
+            for one, weight in zip(members, weights.tolist(), strict=True)
+        ]
+        used = [place for place, factor in enumerate(factors) if factor] or [0]
+        self.ensemble_ = TreeEnsemble.concat([ensembles[place] for place in used], factors[used].tolist())
+        names = [one.name for one in members]
+        self.weights_ = dict(zip(names, weights.tolist(), strict=True))
+        rows = [*scores, weights @ scores]
+        seconds = [one.seconds for one in members]
+        self.report_ = _report(
+            held, names, rows, [*weights, 1.0], [*(one.trees for one in members), 0], [*seconds, sum(seconds)],
+            criterion_measures(self._measure()),
+        )  # fmt: skip
+        self.__dict__.pop("_earlier", None)
+        return True
 
     # ------------------------------------------------------------------------------------------- ranking
 
     def _scoring_model(self) -> Ranker:
-        return self.model_._scoring_model()
+        if self._earlier is not None:
+            return self._earlier._scoring_model()
+        trees = self.ensemble_
+        if trees.n_trees or trees.normal is not None or trees.coef is None or self.missing == "keep":
+            return self
+        names = self._names()
+        model = LinearModel.of(trees.coef, feature_names=names, measure=self.measure, missing=self.missing)
+        model.n_jobs = self.n_jobs
+        return model
 
     def _scores(self, X: checks.Floats) -> Vector:
-        return self.model_._scores(X)
+        return self.ensemble_.predict(X, self.n_jobs) if self._earlier is None else self._earlier._scores(X)
 
     def _contributions(self, X: checks.Floats) -> tuple[Matrix, float] | None:
-        return self.model_._contributions(X)
+        if self._earlier is not None:
+            return self._earlier._contributions(X)
+        found = self.ensemble_.contributions(X, self.n_jobs)
+        return found[:, :-1], float(found[0, -1]) if len(found) else 0.0
 
     # ------------------------------------------------------------------------------------------- saving
+
+    @classmethod
+    def _parameters_from_file(cls, found: dict[str, Any]) -> dict[str, Any]:
+        """Files of before chose a linear ranker by a parameter, and their boosters replaced it."""
+        return {name: value for name, value in found.items() if name != "linear"}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         from rankwise.rankers._record import nested_state
 
-        members, arrays = nested_state([self.model_])
         report = self.report_
-        numbers = [name for name in report.columns if name not in ("candidate", "seconds", "chosen")]
-        facts = {
-            "chosen": self.chosen_,
-            "reason": self.reason_,
-            "model": members,
-            "candidates": report["candidate"].tolist() if len(report) else [],
-            "columns": numbers,
-        }
-        values = np.array([report[name] for name in numbers]).reshape(len(numbers), len(report))
-        return facts, {"report": values, **arrays}
+        columns = [name for name in report.columns if name not in ("member", "seconds", "chosen")]
+        facts: dict[str, Any] = {"rows": report["member"].tolist() if len(report) else [], "columns": columns}
+        arrays = {"report": np.array([report[name] for name in columns], np.float64).reshape(len(columns), len(report))}
+        if self._earlier is not None:
+            members, own = nested_state([self._earlier])
+            return facts | {"model": members}, arrays | own
+        return facts | {"members": list(self.weights_)}, arrays | self.ensemble_.arrays()
 
     def _frozen_state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        return self.model_._frozen_state()
+        return ({}, self.ensemble_.arrays()) if self._earlier is None else self._earlier._frozen_state()
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         from rankwise.rankers._record import read_nested
 
         self._measure()
-        (self.model_,) = read_nested(store, facts["model"], self.n_features_in_)
-        self.chosen_, self.reason_, names, columns = (
-            facts[name] for name in ("chosen", "reason", "candidates", "columns")
-        )
-        if not all(isinstance(text, str) for text in (self.chosen_, self.reason_, *names, *columns)):
-            raise RankwiseError("its report names candidates and columns by values that are not strings")
-        if self.model_.scores_by_query:
-            raise RankwiseError(f"it chose {self.model_.name}, which is not one of its candidates")
+        names, columns = facts["rows" if "rows" in facts else "candidates"], facts["columns"]
+        if not all(isinstance(text, str) for text in (*names, *columns)):
+            raise RankwiseError("its report has names of rows and columns that are not strings")
         numbers = store.array("report", np.float64, (len(columns), len(names)))
-        self.report_ = (
-            report_table(names, dict(zip(columns, numbers, strict=True)), self.chosen_) if names else Table({})
-        )
+        self.report_ = Table({})
+        if names:
+            found = dict(zip(columns, numbers, strict=True))
+            self.report_ = Table({"member": names, **found, "seconds": [float("nan")] * len(names)})
+        if "model" in facts:
+            (earlier,) = read_nested(store, facts["model"], self.n_features_in_)
+            if earlier.scores_by_query:
+                raise RankwiseError(f"it holds {earlier.name}, which is not one of its members")
+            self.__dict__["_earlier"], self.weights_ = earlier, {str(facts.get("chosen", earlier.name)): 1.0}
+            return
+        self.ensemble_ = TreeEnsemble.from_arrays(store, self.n_features_in_)
+        if list(facts["members"]) != names[:-1] or "weight" not in columns:
+            raise RankwiseError("its report does not hold its members")
+        self.weights_ = dict(zip(names[:-1], numbers[columns.index("weight"), :-1].tolist(), strict=True))
 
 
-def _reason(chosen: str, differences: Mapping[str, Difference], trial: CandidateTrial, clock: Clock) -> str:
-    """The choice in one sentence."""
-    how = f"{len(trial.parts)}-fold cross-validation" if len(trial.parts) > 1 else "a held-out part"
-    over = f"over {len(trial.queries):,} queries"
-    late = "; time_limit ended the search" if clock.is_over else ""
-    others = {name: one for name, one in differences.items() if name != LINEAR}
-    if chosen != LINEAR:
-        found = differences[chosen]
-        return (
-            f"{chosen}: better than linear by {found.mean:.4f} in {how} {over}, more than one standard error "
-            f"({found.error:.4f}){late}"
-        )
-    if not others:
-        return f"linear: no other candidate was tried within time_limit={clock.limit:g}"
-    best = max(others, key=lambda name: others[name].mean)
-    return (
-        f"linear: {best} differs by {others[best].mean:+.4f} in {how} {over}, not above one standard error "
-        f"({others[best].error:.4f}){late}"
-    )
+# ------------------------------------------------------------------------------------------------------------ members
+
+
+class _MemberFits:
+    """The fits of the members, with what they share: the parts, medians, normal scores, and binned features.
+
+    Parameters
+    ----------
+    auto : AutoRanker
+        The ranker whose parameters count.
+    sets : list of Queries
+        The queries.
+    selection : PooledSelection
+        Their parts.
+    seed : int
+        Seed of the trees.
+    clock : Clock
+        Ends the growth of trees.
+    """
+
+    def __init__(
+        self, auto: AutoRanker, sets: list[Queries], selection: PooledSelection, seed: int, clock: Clock
+    ) -> None:
+        self._auto, self._selection, self._seed, self._clock = auto, selection, seed, clock
+        # features that are scaled already are features as well
+        self._sets = [one._replace(feature_names=None, scaling=None, built_by=None) for one in sets]
+        parts = [one.held for one in selection.trials] or [np.empty(0, np.int64)]
+        self.held = OutOfFold(self._sets, parts, criterion_measures(auto._measure()), auto.n_jobs)
+
+    def fit(self, name: str, bar: progress) -> Member:
+        """Fit a member."""
+        began, held = time.process_time(), self.held
+        if name in ("ridge", "normal"):
+            folds = self._ridge if name == "ridge" else self._normal
+            ensemble, scores, trees = self._linear(name, folds.coefs.mean(axis=0)), held.collect(folds.scores), 0
+        else:
+            starts = [self._factor * one for one in self._normal.scores] if name == "started" else None
+            rows, derivatives = self._growth(name)
+            ensemble, scores, trees = grow_folds(
+                held, rows, derivatives, starts, self._seed_of(name), self._auto.max_trees, self._clock, bar
+            )
+            ensemble = self._with_start(name, ensemble, self._normal.coefs.mean(axis=0) if starts else None)
+        return Member(name, ensemble, scores, trees, time.process_time() - began)
+
+    def fit_whole(self, member: Member) -> TreeEnsemble:
+        """A member learned from all queries, with the number of trees that was found."""
+        if member.name in ("ridge", "normal"):
+            return self._linear(member.name, (self._ridge if member.name == "ridge" else self._normal).whole)
+        started = member.name == "started"
+        start = self._factor * self._normal.whole_scores if started else None
+        rows, derivatives = self._growth(member.name)
+        found = whole_ensemble(self.held, rows, derivatives, start, self._seed_of(member.name), member.trees)
+        return self._with_start(member.name, found, self._normal.whole if started else None)
+
+    def _seed_of(self, name: str) -> int:
+        """The seed of a member, which does not depend on the others."""
+        return self._seed + 10_000 * [*get_args(MemberName), *get_args(Engine)].index(name)
+
+    # ---------------------------------------------------------------------------------------------- what they share
+
+    @cached_property
+    def _fill(self) -> Vector:
+        return medians(self._sets)
+
+    @cached_property
+    def _filled(self) -> list[Queries]:
+        return [fill_gaps(one, self._fill) for one in self._sets]
+
+    @cached_property
+    def _ridge(self) -> LinearFolds:
+        return LinearFolds.of(self._filled, self._selection, self._auto.n_jobs)
+
+    @cached_property
+    def _scaler(self) -> Scaler:
+        rows = [np.asarray(one.X) for one in self._filled]
+        return Scaler("normal").fit(rows[0] if len(rows) == 1 else np.concatenate(rows))
+
+    @cached_property
+    def _normal(self) -> LinearFolds:
+        return LinearFolds.of([self._scaler.transform(one) for one in self._filled], self._selection, self._auto.n_jobs)
+
+    @cached_property
+    def _factor(self) -> float:
+        """What the scores of "normal" are multiplied by where trees start from them."""
+        scores = self.held.collect(self._normal.scores)
+        deviation = within_query_deviation(self.held.queries, scores)
+        if not deviation:
+            return 1.0
+        return float(pair_weights(self.held.queries, scores[None] / deviation, 0.0, self._auto.n_jobs)[0]) / deviation
+
+    @cached_property
+    def _packed(self) -> PackedRows:
+        """Binned features, in an order from which trees draw groups at random."""
+        order = np.random.default_rng(self._seed).permutation(self._sets[0].n_features)
+        return PackedRows.of(self._sets, order=order, n_jobs=self._auto.n_jobs)
+
+    @cached_property
+    def _pairs(self) -> Derivatives:
+        return Derivatives.of(GradedPairs(), self.held.together, self._auto.n_jobs)
+
+    def _growth(self, name: str) -> tuple[Any, Derivatives]:
+        """The binned features and the loss of a member that is grown."""
+        if name in GROWTH:
+            return SymmetricRows(self._packed, GROWTH[name], self._auto.n_jobs), self._pairs
+        auto = self._auto
+        booster = BoostedRanker(auto.measure, engine=name, n_jobs=auto.n_jobs)  # type: ignore[arg-type]
+        return booster._rows(self._sets, []), Derivatives.of(booster._loss(), self.held.together, auto.n_jobs)
+
+    # ---------------------------------------------------------------------------------------------- as ensembles
+
+    def _linear(self, name: str, coef: Vector) -> TreeEnsemble:
+        """Weights as a sum of no trees."""
+        if name == "ridge":
+            return replace(no_trees(len(coef)), coef=coef, fill=self._fill)
+        return replace(no_trees(len(coef)), normal=NormalSum.of(self._scaler, coef), fill=self._fill)
+
+    def _with_start(self, name: str, ensemble: TreeEnsemble, coef: Vector | None) -> TreeEnsemble:
+        """Trees with the linear scores that they were added to."""
+        if coef is None:
+            return ensemble
+        return replace(ensemble, normal=NormalSum.of(self._scaler, self._factor * coef), fill=self._fill)
+
+
+# ------------------------------------------------------------------------------------------------------------- weights
+
+
+def _weights(held: OutOfFold, scores: Matrix, counted: Any) -> Vector:
+    """Weights of sum 1 of those members that count; the first has all where nothing can judge."""
+    found = np.zeros(len(scores))
+    if not counted.any():
+        found[0] = 1.0
+        return found
+    own = pair_weights(held.queries, scores[counted], PENALTY, held.n_jobs)
+    found[counted] = own / own.sum() if own.any() else 1.0 / counted.sum()
+    return found
+
+
+def _report(
+    held: OutOfFold,
+    names: Sequence[str],
+    scores: Sequence[Vector],
+    weights: Sequence[float],
+    trees: Sequence[int],
+    seconds: Sequence[float],
+    measures: Sequence[Any],
+) -> Table:
+    """A row per member, and one of the stack."""
+    from scipy.special import stdtrit
+
+    values = [held.values(one) for one in scores]
+    criteria = [mean_of_known(one) for one in values]
+    columns: dict[str, Any] = {"member": [*names, STACK], "weight": weights, "trees": trees}
+    for place, measure in enumerate(measures):
+        columns[measure.title] = [held.mean(one[place]) for one in values]
+    columns["criterion"] = [held.mean(one) for one in criteria]
+    differences = [one - criteria[-1] for one in criteria]
+    means, weight = [held.mean(one) for one in differences], held.queries.query_weight
+    reach = float(stdtrit(max(len(weight) - 1, 1), 0.975))
+    spread = [reach * standard_error(one, weight) for one in differences[:-1]] + [0.0]
+    columns["difference"] = means
+    columns["lower"] = [mean - own for mean, own in zip(means, spread, strict=True)]
+    columns["upper"] = [mean + own for mean, own in zip(means, spread, strict=True)]
+    return Table({**columns, "seconds": seconds})
