@@ -1,10 +1,10 @@
 """What the members of AutoRanker are worth, alone and together: ``python3 run.py python -m experiments.stack``.
 
 The sets are those on which AutoRanker was developed, or like them: draws of the simulations of docs/quality.md with
-other seeds than there, 1,000 further queries for testing, and the validation parts of the five official folds of OHSUMED
-and MQ2008, with the training parts alone for training. Test parts are not read. Every ranker has its defaults, and
-CatBoost, which stops by a random fifth of the training queries, those of docs/quality.md. Queries without a relevant
-document count as 0.
+other seeds than there, 1,000 further queries for testing, and the validation parts of the five official folds of
+OHSUMED and MQ2008, with the training parts alone for training. Test parts are not read. Every ranker has its defaults,
+and CatBoost, which stops by a random fifth of the training queries, those of docs/quality.md. Queries without a
+relevant document count as 0.
 
 Reads the folder that RANKWISE_DATA names; writes docs/stack.json and two tables of docs/auto_ranker.md. About ten
 minutes.
@@ -78,7 +78,7 @@ def of_catboost(train: rw.Queries) -> Callable[[rw.Queries], Any]:
 
 
 def collect(data: Path) -> dict[str, Any]:
-    """By set: means by ranker, with trees and seconds of a fit, and the change by ``compact`` with its standard error."""
+    """By set: means, seconds and trees by ranker, and the change by ``compact`` with its standard error."""
     found: dict[str, Any] = {}
     for name, make in track(list(pairs(data)), "sets"):
         train, test = make()
