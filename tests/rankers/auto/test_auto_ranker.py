@@ -252,6 +252,8 @@ def test_document_weights_count():
     weights = np.linspace(0.1, 2.0, LINEAR.n_documents)
     again = rw.AutoRanker(**QUICK).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=weights)
     assert not np.array_equal(again.predict(LINEAR), plain)
+    heavy = rw.AutoRanker(**QUICK).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=4 * weights)
+    np.testing.assert_allclose(heavy.predict(LINEAR), again.predict(LINEAR), rtol=1e-9, atol=1e-12)
     with pytest.raises(RankwiseError, match="YetiRank weights queries alone"):
         rw.AutoRanker(boosters=("catboost",)).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=weights)
 

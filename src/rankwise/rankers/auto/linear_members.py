@@ -36,10 +36,12 @@ class FeatureChange:
     scaler: Scaler | None = None
 
     def __call__(self, queries: Queries) -> Queries:
-        """The queries with changed features; the same object where nothing changes."""
-        X = queries.X
-        if np.isnan(X.min(initial=0.0)):
-            queries = queries._replace(X=np.where(np.isnan(X), self.fill.astype(X.dtype), X))
+        """The queries with changed features, in float64 as the model computes them; the same where nothing changes."""
+        holes = bool(np.isnan(queries.X.min(initial=0.0)))
+        if not holes and self.scaler is None:
+            return queries
+        X = np.asarray(queries.X, np.float64)
+        queries = queries._replace(X=np.where(np.isnan(X), self.fill, X) if holes else X)
         return queries if self.scaler is None else self.scaler.transform(queries)
 
 

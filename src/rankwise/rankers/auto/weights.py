@@ -44,6 +44,8 @@ def pair_weights(queries: Queries, scores: Matrix, penalty: float, n_jobs: int |
     count = len(scores)
     derivatives = Derivatives.of(GradedPairs(), queries, n_jobs)
     scale = math.fsum(queries.query_weight) * float(np.abs(queries.labels()).max(initial=0.0))
+    if queries.document_weight is not None:  # the loss is in their unit
+        scale *= float(queries.document_weight.mean())
     weight = np.full(count, 1.0 / count)
     if not scale:
         return np.zeros(count)
