@@ -278,9 +278,11 @@ def _permutation_losses() -> None:
 
 
 def _scorer() -> None:
-    """One query at a time, by a linear ranker and by a sum of steps."""
+    """One query at a time, by a linear ranker, a sum of steps, and trees on normal scores."""
     queries = _queries()
-    for model in (rw.RidgeRanker(alpha=1.0).fit(queries), rw.RankBoost(rounds=3).fit(queries)):
+    stack = rw.AutoRanker(members=("normal", "trees"), max_trees=2, folds=2)
+    for model in (rw.RidgeRanker(alpha=1.0), rw.RankBoost(rounds=3), stack):
+        model.fit(queries)
         scorer = rw.Scorer(model)
         for dtype in ("float64", "float32"):
             X = np.zeros((5, queries.n_features), dtype)
