@@ -103,7 +103,7 @@ def describe_split(gradient, curvature, place, lane, kind, number, bins, leaves,
     for c in range(leaves):
         first = c * WIDTH + lane * BINS
         g, h = gradient[place, first : first + bins], curvature[place, first : first + bins]
-        left_g, left_h, right_g, right_h = 0, 0, 0, 0
+        left_g = left_h = right_g = right_h = np.int64(0)  # of 0 alone numba would compile another formula, for literals
         for b in range(bins):
             right = b > number
             if kind == BUT_ONE:
