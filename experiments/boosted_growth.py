@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.symmetric_trees import FEATURES, LONG, data
 from experiments.pages import DOCS
-from rankwise._figures import COLORS, FAINT, house_style, new_figure, save_png
+from rankwise._figures import COLORS, INK, house_style, new_figure, save_png
 from rankwise._files import writing
 from rankwise._progress import track
 
@@ -75,6 +75,13 @@ def slope(points: list[dict[str, float]], size: str, what: str) -> float:
     return float(np.polyfit(np.log([one[size] for one in points]), np.log([one[what] for one in points]), 1)[0])
 
 
+def line(points: list[dict[str, float]], size: str) -> tuple[float, float]:
+    """b and a of the line a + b size through the times of a tree, of equal relative errors."""
+    sizes, trees = (np.array([one[name] for one in points]) for name in (size, "tree"))
+    rise, base = np.polyfit(sizes, trees, 1, w=1 / trees)
+    return float(rise), float(base)
+
+
 def draw(numbers: dict[str, list[dict[str, float]]]) -> Any:
     """A panel for each size, all on the same scale of seconds."""
     panels = (
@@ -82,35 +89,39 @@ def draw(numbers: dict[str, list[dict[str, float]]]) -> Any:
         ("features", "features", f"features, {VARIED:,} rows"),
         ("lists", "length", f"documents per list, {VARIED:,} rows"),
     )
+    titles = {"tree": "a tree", "loss": "its derivatives", "bins": "bins, once"}
     with house_style():
-        figure = new_figure(8.0, 2.9)
+        figure = new_figure(8.0, 3.2)
         for axes, (name, size, label) in zip(figure.subplots(1, 3, sharey=True), panels, strict=True):
             points = numbers[name]
             sizes = [one[size] for one in points]
-            for what, color, marker in zip(("tree", "loss", "bins"), COLORS, "os^", strict=False):
-                title = {"tree": "a tree", "loss": "its derivatives", "bins": "bins, once"}[what]
-                shown = f"{slope(points, size, what):+.2f}  {title}"
+            for what, color, marker in zip(titles, COLORS, "os^", strict=False):
+                shown = f"{slope(points, size, what):.2f}  {titles[what]}"
                 axes.plot(sizes, [one[what] for one in points], color=color, marker=marker, label=shown)
             if name != "lists":
-                guide = [points[-1]["tree"] * own / sizes[-1] for own in sizes]
-                axes.plot(sizes, guide, color=FAINT, linewidth=0.8, linestyle=(0, (4, 3)))
-            axes.set(xscale="log", yscale="log", xlabel=label)
-            axes.legend(title="slope", alignment="left", title_fontsize=7)
+                (rise, base), along = line(points, size), np.geomspace(sizes[0], sizes[-1])
+                axes.plot(along, base + rise * along, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+            axes.set(xscale="log", yscale="log", xlabel=label, ylim=(2e-3, 12))
+            ticks = sizes if name == "features" else sizes[::2]
+            axes.set_xticks(ticks, [f"{one:,.0f}" for one in ticks], fontsize=7)
+            axes.minorticks_off()
+            axes.legend(title="slope", alignment="left", title_fontsize=7, loc="upper left")
         figure.axes[0].set_ylabel("CPU seconds, one thread")
     return figure
 
 
 def sentence(numbers: dict[str, list[dict[str, float]]]) -> str:
-    """What a tree of the largest data takes, and the slopes."""
+    """What a tree of the largest data takes, and how that grows."""
     last, lists = numbers["rows"][-1], numbers["lists"]
-    shortest, longest = lists[0], lists[-1]
+    by_rows, by_features = line(numbers["rows"], "documents"), line(numbers["features"], "features")
+    trees = [one["tree"] for one in lists]
     return (
         f"A tree of depth 6 on {last['documents']:,} x {last['features']} takes {last['tree']:.2f} CPU seconds on one "
-        f"thread, {1e9 * last['tree'] / last['documents'] / last['features']:.1f} ns per value, of which the "
-        f"derivatives take {last['loss']:.3f}. Times grow as rows^{slope(numbers['rows'], 'documents', 'tree'):.2f} and "
-        f"features^{slope(numbers['features'], 'features', 'tree'):.2f}. With the same rows in lists of "
-        f"{shortest['length']} or {longest['length']:,} documents a tree takes {shortest['tree']:.3f} or "
-        f"{longest['tree']:.3f} s."
+        f"thread, of which the derivatives of the loss take {last['loss']:.2f}. Times grow along straight lines: "
+        f"{1e6 * 1e3 * by_rows[0]:.0f} ms for a further million rows of {FEATURES} features, and "
+        f"{1e3 * by_features[0]:.2f} ms for a further feature of {VARIED:,} rows, beside {1e3 * by_features[1]:.0f} ms "
+        f"for any number of features. With the same {VARIED:,} rows in lists of {lists[0]['length']} to "
+        f"{lists[-1]['length']:,} documents a tree takes {1e3 * min(trees):.0f} to {1e3 * max(trees):.0f} ms."
     )
 
 

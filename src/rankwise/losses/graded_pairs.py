@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankwise._kernels.exp import exp, log1pexp, sigmoid
+from rankwise._kernels.exp import exp, log1pexp
 from rankwise._kernels.machine.jit import kernel
 from rankwise.losses._base import Loss, Vector
 
@@ -58,9 +58,10 @@ def _slopes(score, label, weight, slope, bend):
         for i in range(len(score)):
             lead = label[i] - its_label
             x = other - score[i] if lead > 0.0 else score[i] - other
-            wrong = sigmoid(x)
-            slope[i] -= lead * its_weight * wrong
-            bend[i] += abs(lead) * its_weight * wrong * sigmoid(-x)
+            small = exp(-abs(x))  # sigmoid(x) and sigmoid(-x) with a single exponential
+            less, more = small / (1.0 + small), 1.0 / (1.0 + small)
+            slope[i] -= lead * its_weight * (more if x >= 0.0 else less)
+            bend[i] += abs(lead) * its_weight * more * less
 
 
 @kernel
