@@ -140,15 +140,14 @@ def _find_grades(label, grade, level):
 @kernel
 def _arranged(grade, kinds):
     """Where the documents of each grade begin, and all documents in the order of their grades."""
-    first, place = np.zeros(kinds + 1, np.int64), np.empty(len(grade), np.int64)
+    first, place = np.zeros(kinds + 2, np.int64), np.empty(len(grade), np.int64)
     for i in range(len(grade)):
-        first[grade[i] + 1] += 1
+        first[grade[i] + 2] += 1
     for k in range(kinds):
-        first[k + 1] += first[k]
-    free = first.copy()
-    for i in range(len(grade)):
-        place[free[grade[i]]] = i
-        free[grade[i]] += 1
+        first[k + 2] += first[k + 1]
+    for i in range(len(grade)):  # the beginning of each grade moves to its end, which is where the next one begins
+        place[first[grade[i] + 1]] = i
+        first[grade[i] + 1] += 1
     return first, place
 
 
