@@ -6,6 +6,7 @@ time against log list length, from 1,000 to 100,000 documents.
 """
 
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def forms() -> list[dict[str, Any]]:
         labels = np.clip(rng.geometric(0.5, lists * documents) - 1, 0, 4).astype(float)
         scores = rng.normal(size=len(labels))
         prepared = PreparedLists.of(GradedPairs(), labels, np.arange(0, len(labels) + 1, documents))
-        works = (lambda: plain(scores, labels, documents), lambda: curvature_lists(prepared, scores, n_jobs=1))
+        works = partial(plain, scores, labels, documents), partial(curvature_lists, prepared, scores, n_jobs=1)
         for one, other in zip(*(work() for work in works), strict=True):  # compiled
             np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(one).max())
         pairs, chosen = (best_of(5, work, time.process_time) / lists for work in works)

@@ -1,4 +1,4 @@
-"""The package's own symmetric trees against LightGBM, XGBoost and CatBoost: processor seconds on one thread, and memory.
+"""The package's symmetric trees against LightGBM, XGBoost and CatBoost: processor seconds of one thread, and memory.
 
 Lists of 120 documents, 136 features of float32 of four kinds (normal, counts, mostly zero, few values), relevance from
 saturating effects and products. Labels have a signal: on random ones LightGBM's leaves become tiny, and its trees
@@ -139,9 +139,14 @@ def run() -> list[dict[str, Any]]:
     allowed, used = count * FEATURES + BESIDE, max(ours[1], usual[1])
     rows.append(
         {
-            "work": f"{work}, memory beside X", "how": "peak of the fit", "peer": "a byte per value and 200 MB",
-            "peer_mib": allowed / 2**20, "rankwise_mib": used / 2**20, "ratio": allowed / used, "target": "1 x",
-        }  # fmt: skip
+            "work": f"{work}, memory beside X",
+            "how": "peak of the fit",
+            "peer": "a byte per value and 200 MB",
+            "peer_mib": allowed / 2**20,
+            "rankwise_mib": used / 2**20,
+            "ratio": allowed / used,
+            "target": "1 x",
+        }
     )
     work = f"{TREES} symmetric trees of depth 6 on {few:,} x {FEATURES} float32"
     found = measured("symmetric", few)

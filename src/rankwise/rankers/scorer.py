@@ -45,10 +45,10 @@ class Scorer:
     -----
     NaN and infinities are always found. A linear score with one of them among its features is itself not finite,
     whatever the weights (0 times infinity is NaN), so only the scores are checked; for sums of steps or trees every
-    feature is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's ``missing``, or
-    finds that finite features were too large. With ``missing="min"``, which ``predict`` does not take for arrays, the
-    array is taken as the documents of one query; so is every array for a ranker that normalizes scores within a query
-    (:class:`~rankwise.HybridRanker`).
+    feature is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's
+    ``missing`` or keeps NaN for trees, or finds that finite features were too large. With ``missing="min"``, which
+    ``predict`` does not take for arrays, the array is taken as the documents of one query; so is every array for a
+    ranker that normalizes scores within a query (:class:`~rankwise.HybridRanker`).
 
     A scorer has no state that changes, and its compiled code runs without the interpreter's lock: threads may share it.
 
