@@ -384,6 +384,28 @@ class TreeEnsemble:
         parallel.map_chunks(task, _chunks(len(rows)), n_jobs)
         return scores
 
+    def scores_while_grown(self, X: Any, n_jobs: int | None = None) -> Vector:
+        """The scores with their sums in the order of growth: trees are added to the linear part one after the other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_features)
+            The features.
+        n_jobs : int, default=None
+            Number of threads; None uses all cores.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_documents,)
+            The scores, which differ from those of :meth:`predict` by rounding.
+        """
+        if self.coef is None:
+            return self.predict(X, n_jobs)
+        scores = self.first(0).predict(X, n_jobs)
+        for number in range(self.n_trees):
+            scores += self._taking(np.arange(self.n_trees) == number).predict(X, n_jobs)
+        return scores
+
     def score_into(self, rows: Floats, scores: Vector) -> None:
         """Write the scores of C-contiguous rows of float32 or float64, without checks and on one thread."""
         form = self._symmetric
