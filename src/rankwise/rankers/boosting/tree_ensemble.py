@@ -25,7 +25,8 @@ Wholes = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 _PREFIX, _NORMAL, _FILL = "trees.", "trees.normal_", "trees.fill"
-_ABOVE_ALL = float(np.finfo(np.float32).max)
+# Thresholds that NaN alone is above: of today, and of files of before.
+_ABOVE_ALL = [float(np.finfo(kind).max) for kind in (np.float64, np.float32)]
 
 
 class ShapeFunction(NamedTuple):
@@ -559,10 +560,9 @@ class TreeEnsemble:
         if (np.abs(cuts) <= trees.ZERO).any() or (self.missing[own] == MISSING_ZERO).any():
             # what counts as 0 is an interval of its own
             cuts = np.append(cuts[np.abs(cuts) > trees.ZERO], [np.nextafter(-trees.ZERO, -np.inf), trees.ZERO])
-        # nothing but NaN is above the largest float32, which stands for a split of NaN from all numbers
-        cuts = np.unique(cuts[cuts < _ABOVE_ALL])
+        cuts = np.unique(cuts[~np.isin(cuts, _ABOVE_ALL)])
         rows = np.zeros((len(cuts) + 2, self.n_features))
-        rows[:, place] = [*cuts, _ABOVE_ALL, np.nan]
+        rows[:, place] = [*cuts, np.nextafter(cuts[-1], np.inf) if len(cuts) else 0.0, np.nan]
         values = self._of_feature(place).predict(rows)
         return ShapeFunction(cuts, values[:-1], float(values[-1]))
 
