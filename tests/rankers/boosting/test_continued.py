@@ -162,7 +162,7 @@ def test_what_cannot_be_continued_is_refused(given, message):
 def test_fewer_trees_than_there_are_is_an_error():
     lists = queries(20)
     model = rw.BoostedRanker(trees=10, warm_start=True, **GROWN).fit(lists)
-    with pytest.raises(RankwiseError, match="'trees' parameter .* at least 10, the trees of the fit .* Got 5"):
+    with pytest.raises(RankwiseError, match=r"'trees' parameter .* at least 10, the trees of the fit .* Got 5"):
         model.set_params(trees=5).fit(lists)
     assert model.trees_ == 10
     assert rw.BoostedRanker(trees=5, **GROWN).fit(lists).fit(lists).trees_ == 5, "without it, a fit begins anew"

@@ -446,10 +446,10 @@ def test_nothing_to_learn_from_leaves_scores_at_zero(X, y, sizes):
 def test_values_at_the_ends_of_their_type_fall_on_the_sides_that_were_learned(kind, depth):
     X, y, sizes = data(holes=0.2)
     rng = np.random.default_rng(1)
-    odd = {"huge": [-1e300, 1e300], "tiny": [-2e-35, 2e-35], "zeros": [-0.0, 0.0], "gaps": [np.nan]}.get(kind)
-    if odd is None:
-        X, odd = X.astype(np.float32), [-np.finfo(np.float32).max, np.finfo(np.float32).max]
-    X[:, 1] = np.where(rng.random(len(X)) < 0.5, rng.choice(odd, len(X)), X[:, 1])
+    most = float(np.finfo(np.float32).max)
+    odd = {"huge": [-1.7e308, 1.6e308, 1.7e308], "tiny": [-2e-35, 2e-35], "zeros": [-0.0, 0.0], "gaps": [np.nan]}
+    X = X.astype(np.float32 if kind == "float32" else np.float64)
+    X[:, 1] = np.where(rng.random(len(X)) < 0.5, rng.choice(odd.get(kind, [-most, most]), len(X)), X[:, 1])
     X[:, 3] = np.nan
     model = model_of(X, y, sizes, depth=depth, trees=3)
     np.testing.assert_array_equal(model.ensemble().predict(X), model.score)

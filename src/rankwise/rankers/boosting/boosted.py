@@ -8,7 +8,7 @@ saved without either of the two.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -310,7 +310,8 @@ class BoostedRanker(Ranker):
                 growth.growing, growth.coef = models[0], folds[0].coef
                 self._search(together, folds, models, growth, lambda: bar.advance(1))
             unjudged = self.trees if self.patience is None else min(self.trees, UNJUDGED)
-            growth.trees = growth.begun if not rows.splittable else growth.curve.best if growth.curve.judged else unjudged
+            chosen = growth.curve.best if growth.curve.judged else unjudged
+            growth.trees = chosen if rows.splittable else growth.begun
             if average and growth.curve.judged:
                 self._average(rows, folds, models, seeds[1:], growth, bar)
             else:
