@@ -201,6 +201,26 @@ def test_additive_models_are_sums_of_shape_functions(depth):
     assert model.shapes_.plot() is not None
 
 
+def test_a_table_of_shape_functions_tells_what_a_gap_adds_and_a_drawing_shows_what_differs_most():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.where(rng.random(600) < 0.3, np.nan, 1.0), rng.normal(size=(600, 13))])
+    y = np.clip(np.rint(np.isnan(X[:, 0]) + X[:, 1:] @ np.arange(13) / 20), 0, 3)
+    model = rw.BoostedRanker(additive=True, trees=200, n_jobs=1).fit(X, y, group=[10] * 60)
+    feature, above, to, adds = (np.array(model.shapes_[name]) for name in ("feature", "above", "to", "adds"))
+    own = feature == "0"
+    assert above[own][0] == -np.inf
+    assert np.isnan([above[own][1], to[own][1]]).all()
+    one, hole = model.predict(np.array([[1.0] + [0.0] * 13, [np.nan] + [0.0] * 13]))
+    assert np.diff(adds[own])[0] == pytest.approx(hole - one)
+    assert hole > one
+    assert not np.isnan(to[~own]).any()
+    figure = model.shapes_.plot()
+    shown = [text.get_text() for text in getattr(figure, "axes", [figure])[0].get_legend().get_texts()]
+    assert len(shown) == 8
+    assert {"12", "11", "10"} < set(shown)
+    assert "0" not in shown, "it has a single value"
+
+
 def test_categories_are_split_one_from_all_others(tmp_path):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 12, 800).astype(float)
