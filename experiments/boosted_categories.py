@@ -5,8 +5,8 @@ numbers and a category with an effect on the label and on the slope of the fourt
 or the k-th as 1 / k. Queries have 5 to 39 documents. Each ranker is fitted on 200 or 1,000 queries with default
 parameters, except what its row says, and measured by nDCG@10 on 500 further queries of the same draw, which no choice
 has seen. Two draws; the interval is that of the mean paired difference to one-hot splits over the queries of both. A
-first run with three draws was stopped after 200 queries: LightGBM with its own loss and recipe, and trees without the
-category, were rows of it and left out here because of their time. No choice was made from it.
+first run with three draws was stopped after its worlds of 200 queries, whose means were seen. LightGBM with its own loss
+and recipe, and trees without the category, were columns of it, and were left out because of their time.
 
 - codes: codes are given as numbers, whose order means nothing.
 - one-hot: the 62 most frequent levels are categories, and all others together one more.

@@ -159,6 +159,14 @@ def test_what_cannot_be_continued_is_refused(given, message):
         rw.BoostedRanker(**{"patience": None, "warm_start": True, **given}).fit(queries(10))
 
 
+def test_a_linear_start_has_no_use_for_gaps_later_either():
+    model = rw.BoostedRanker(trees=5, start="ridge", warm_start=True, **GROWN).fit(queries(20))
+    with pytest.raises(DataError, match="BoostedRanker that began with start="):
+        model.set_params(start=None, trees=8).fit(queries(20, holes=0.1))
+    coef = model.ensemble_.coef
+    np.testing.assert_array_equal(model.fit(queries(20)).ensemble_.coef, coef)
+
+
 def test_fewer_trees_than_there_are_is_an_error():
     lists = queries(20)
     model = rw.BoostedRanker(trees=10, warm_start=True, **GROWN).fit(lists)

@@ -283,10 +283,8 @@ class BoostedRanker(Ranker):
         sets = [queries] if validation is None else [queries, validation]
         self._refuse_document_weights_of_catboost(sets)
         categorical = self._categorical(sets)
-        growth = self._growth_so_far()
-        if self.start is not None or (growth.earlier is not None and growth.earlier.refuses_missing):
-            for one in sets:
-                one.refuse_missing(f"{self.name} with start=")
+        for one in sets if self.start is not None else ():
+            one.refuse_missing(f"{self.name} with start=")
         together = joined(sets)
         rng = as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self._setting("seeds")).tolist()
@@ -294,6 +292,7 @@ class BoostedRanker(Ranker):
         rows = self._rows(sets, categorical, seeds[0])
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
         average = bool(parts) and self._setting("refit") == "average"
+        growth = self._growth_so_far(sets)
 
         def keep() -> bool:
             if growth.any:
@@ -330,12 +329,14 @@ class BoostedRanker(Ranker):
                     growth.finished.append(grown(growth.growing, lacking, bar))
         self._take(growth)
 
-    def _growth_so_far(self) -> TreesGrown:
+    def _growth_so_far(self, sets: Sequence[Queries]) -> TreesGrown:
         """Nothing, or with ``warm_start`` the trees of the fit before."""
         if not self.warm_start or not hasattr(self, "ensemble_"):
             return TreesGrown()
         if self.trees < self.trees_:
             raise self._wrong("trees", f"at least {self.trees_}, the trees of the fit that warm_start=True continues")
+        for one in sets if self.ensemble_.refuses_missing else ():
+            one.refuse_missing(f"{self.name} that began with start=")
         return TreesGrown(earlier=self.ensemble_, begun=self.trees_)
 
     def _fold(
