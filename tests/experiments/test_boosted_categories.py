@@ -35,20 +35,19 @@ def test_the_most_frequent_levels_keep_a_code_and_all_others_share_one():
     assert boosted_categories.frequent(own.held, own.train).max() == MOST
 
 
-def test_every_ranker_is_compared_with_one_hot_splits():
+def test_every_ranker_is_compared_with_lightgbm():
     stored = json.loads(boosted_categories.NUMBERS.read_text(encoding="utf-8"))
     assert list(stored) == [name for name, *_ in boosted_categories.worlds()]
-    for rankers in stored.values():
-        assert list(rankers) == list(boosted_categories.RANKERS)
-        for one in rankers.values():
-            gain, low, high = one["gain"]
+    for one in stored.values():
+        assert list(one["means"]) == list(boosted_categories.RANKERS)
+        for ranker, (gain, low, high) in one["gains"].items():
             assert low <= gain <= high
-            assert one["mean"] - gain == pytest.approx(rankers[boosted_categories.ONE_HOT]["mean"])
+            assert one["means"][boosted_categories.SETS] - one["means"][ranker] == pytest.approx(gain)
 
 
 def test_a_summary_holds_means_and_paired_differences():
-    draws = {name: [[0.5, 0.25 * (name != boosted_categories.ONE_HOT)]] * 3 for name in boosted_categories.RANKERS}
+    draws = {name: [[0.5, 0.25 * (name == boosted_categories.SETS)]] * 3 for name in boosted_categories.RANKERS}
     found = boosted_categories.summary({"world": draws})["world"]
-    assert found["codes as numbers"]["mean"] == 0.375
-    assert found["codes as numbers"]["gain"][0] == 0.125
-    assert found[boosted_categories.ONE_HOT]["gain"] == [0.0, 0.0, 0.0]
+    assert found["means"][boosted_categories.SETS] == 0.375
+    assert found["gains"]["codes as numbers"][0] == 0.125
+    assert boosted_categories.SETS not in found["gains"]
