@@ -139,8 +139,9 @@ class BoostedRanker(Ranker):
         that are not held out, where parts are), or given. They are part of the model.
     warm_start : bool, default=False
         Whether a second ``fit`` keeps the fitted trees and its linear start, and grows what they lack to ``trees``. It
-        needs ``patience=None``. The queries may be others with the same features. With the same queries, parameters and
-        one seed, symmetric trees have the same bits as if they had been grown at once.
+        needs ``patience=None``; the first fit may have searched. The queries may be others with the same features. With
+        the same queries, parameters and one seed, symmetric trees that were grown without a search have the same bits
+        as if they had been grown at once.
     monotone : mapping of str or int to {-1, 1}, default=None
         Features, by name or number, that the score must not fall (1) or rise (-1) with.
     additive : bool, default=False
