@@ -29,6 +29,7 @@ from benchmarks.quality import page as quality_page
 from benchmarks.sent import read_all
 from experiments import (
     boosted_annealing,
+    boosted_categories,
     boosted_growth,
     bounds_by_angle,
     certificates,
@@ -80,6 +81,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
         "boosting.md": {
             **boosted_annealing.blocks(stored("boosted_annealing")),
             **boosted_growth.blocks(stored("boosted_growth")),
+            "categories": boosted_categories.table(stored("boosted_categories")),
         },
         "bounds_holdout.md": {
             "ohsumed": holdout_widths.ohsumed_table(stored("holdout_widths")),

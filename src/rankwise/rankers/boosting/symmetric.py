@@ -46,8 +46,8 @@ Wholes = NDArray[np.int64]
 PENALTY = 3.0
 # The deepest tree, and the deepest whose leaves have numbers of a byte.
 DEEPEST, _BYTE_DEEP = 10, 8
-# Numbers go left at it, NaN right; exports round thresholds to float32.
-_ABOVE_ALL = float(np.finfo(np.float32).max)
+# All numbers go left at it, and NaN right; exports in float32 round it to the largest there.
+_ABOVE_ALL = float(np.finfo(np.float64).max)
 
 
 class Split(NamedTuple):
