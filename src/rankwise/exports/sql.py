@@ -13,8 +13,9 @@ from rankwise._kernels.trees import ZERO
 from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
-from rankwise.exports.formula import Formula, StepSum, TreeSum
-from rankwise.exports.tree_nodes import categories_of
+from rankwise.exports.curves import CurveSum, refuse_periods
+from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, fills_gaps
+from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, categories_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
@@ -51,12 +52,13 @@ class SQL(Target):
     name = "sql"
     title = "SQL"
     arithmetic = "float64, run by SQLite"
+    takes = (*Target.takes, CurveSum)
     holds_columns = True
 
     dialect: Literal["standard", "mysql"] = "standard"
     table: str = "documents"
 
-    def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
+    def write(self, formula: Formula | CurveSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the query."""
         given = formula.names if columns is None else columns.names
         taken = next((name for name in given if name.casefold() == called.casefold()), None)
@@ -75,6 +77,8 @@ class SQL(Target):
         null = f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it"
         if decides and formula.missing != "zero":
             null = "a column that is NULL goes to the side of every tree that the ranker learned for missing values"
+        if fills_gaps(formula):
+            null = f"{f'{null}; beside the trees it' if decides else 'a column that is NULL'} {MEDIAN}"
         if columns is not None and columns.uses("fill"):
             null = "a column that is NULL is treated as the FeatureBuilder of the ranker treats gaps"
         notes = (
@@ -141,16 +145,19 @@ class SQL(Target):
         escaped = level.replace("\\", "\\\\") if self.dialect == "mysql" else level
         return "'" + escaped.replace("'", "''") + "'"
 
-    def _column(self, formula: Formula, features: Sequence[str], place: int) -> str:
+    def _column(self, formula: Formula | CurveSum, features: Sequence[str], place: int) -> str:
         """A feature, with 0 for NULL where the ranker treats missing values so."""
         return f"COALESCE({features[place]}, 0)" if formula.missing == "zero" else features[place]
 
-    def _terms(self, formula: Formula, features: Sequence[str]) -> tuple[list[str], float]:
+    def _terms(self, formula: Formula | CurveSum, features: Sequence[str]) -> tuple[list[str], float]:
         """The terms of the sum, and its constant."""
         if isinstance(formula, StepSum):
             return self._steps(formula, features), formula.constant
+        if isinstance(formula, CurveSum):
+            return self._curves(formula, features), formula.constant
         if isinstance(formula, TreeSum):
             terms, (weights, constant) = self._trees(formula, features), formula.raw_linear()
+            terms += [] if formula.curves is None else self._curves(formula.curves, features)
         else:
             raw = formula.raw()
             terms, weights, constant = [], [(place, float(raw.weight[place])) for place in raw.used], raw.constant
@@ -169,6 +176,15 @@ class SQL(Target):
                 for cut, value in zip(cuts[::-1], worth[:0:-1], strict=True)
             )
             terms.append(f"CASE {missing}{cases} ELSE {number(worth[0])} END")
+        return terms
+
+    def _curves(self, formula: CurveSum, features: Sequence[str]) -> list[str]:
+        """One CASE per feature, nested as a binary search: eight levels for 256 pieces."""
+        refuse_periods(formula, self.title)
+        terms = []
+        for place, tree, missing in formula.trees():
+            null = "NULL" if missing is None else number(missing)
+            terms.append(f"CASE WHEN {features[place]} IS NULL THEN {null} ELSE {_nest(tree, features[place])} END")
         return terms
 
     def _trees(self, formula: TreeSum, features: Sequence[str]) -> list[str]:
@@ -215,6 +231,16 @@ class SQL(Target):
         if trees.nan_left[node] and formula.missing != "zero":
             condition = f"{condition} OR {column} IS NULL"
         return f"({condition})" if " OR " in condition else condition
+
+
+def _nest(node: Node, column: str) -> str:
+    """A curve of a column."""
+    if isinstance(node, CurveLeaf):
+        return node.text(column, number)
+    if isinstance(node, Leaf):
+        return number(node.value)
+    left, right = (_nest(child, column) for child in (node.left, node.right))
+    return f"CASE WHEN {column} <= {number(node.threshold)} THEN {left} ELSE {right} END"
 
 
 def _ln(value: float | None) -> float | None:
