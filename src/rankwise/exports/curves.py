@@ -28,6 +28,11 @@ class Piece(NamedTuple):
         """The polynomial at x, by Horner's rule."""
         return float(np.polyval(self.coef, x - self.origin))
 
+    def plus(self, slope: float) -> "Piece":
+        """The sum of a straight line and a slope times x."""
+        steep, value = self.coef
+        return self._replace(coef=(steep + slope, value + slope * self.origin))
+
     @property
     def end(self) -> float:
         """The first x of the piece."""
@@ -132,6 +137,9 @@ class CurveSum(MapSum):
         if self.fill is not None:
             fill = graph.constant(self.fill[self.used], "FLOAT")
             values = graph.node("Where", graph.node("IsNaN", values), fill, values)
+        if self.period is None:  # beyond float32 a feature is infinite, and would be so times a slope of 0
+            most = [graph.constant(sign * np.finfo(np.float32).max, "FLOAT") for sign in (-1, 1)]
+            values = graph.node("Clip", values, *most)
         exact = graph.node("Cast", values, to=graph.double)
         if self.period is None:
             # documents are float32: ends are rounded as they are, so a document at an end stays in its piece
@@ -176,7 +184,8 @@ class CurveSum(MapSum):
         left = np.array([piece.left for _, piece in self._flat()])
         nearest = np.where(np.isfinite(left), np.clip(left, -most, most), left).astype(np.float32)
         strict = np.array([piece.strict for _, piece in self._flat()])
-        return np.where(strict, np.nextafter(nearest, np.float32(np.inf)), nearest).astype(np.float64)
+        with np.errstate(over="ignore"):  # a piece beyond all float32 begins at infinity
+            return np.where(strict, np.nextafter(nearest, np.float32(np.inf)), nearest).astype(np.float64)
 
     def _coefficients(self) -> Vector:
         """Coefficients of all pieces, filled up with zeros in front, shape (n_pieces, degree + 1)."""
@@ -197,9 +206,9 @@ class CurveSum(MapSum):
         for feature in self.used:
             # the first piece has no left end, and is not asked for it
             own = [(piece.end if np.isfinite(piece.left) else 0.0, *piece[2:]) for piece in self.pieces[feature]]
-            around = () if self.fill is None else (float(self.fill[feature]),)
-            around += () if self.period is None else self.period[feature]
-            head = ", ".join(map(repr, (feature, *around)))
+            head = f"{feature}" if self.fill is None else f"{feature}, {float(self.fill[feature])!r}"
+            if self.period is not None:
+                head += ", {!r}, {!r}".format(*self.period[feature])
             rows += f"    ({head}, (\n" + "".join(f"        {one!r},\n" for one in own) + "    )),\n"
         body = [
             f"for f, {names}pieces in _CURVES:",

@@ -1,7 +1,7 @@
 """What a fitted ranker computes, without how it was trained.
 
-That is a weighted sum or a sum of steps, trees or curves over named features, or a weighted mean of scores that are normalized
-within a query. Linear weights on a map are in :mod:`rankwise.exports.map_sums`.
+That is a weighted sum or a sum of steps or trees over named features, trees with curves beside them, or a weighted mean
+of scores that are normalized within a query. Linear weights on a map are in :mod:`rankwise.exports.map_sums`.
 """
 
 from dataclasses import dataclass, replace

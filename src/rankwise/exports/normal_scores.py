@@ -79,8 +79,7 @@ def curve_sum(
         if len(own) == 1:
             constant += own.pop().coef[-1]
         if slope:
-            own = [one._replace(coef=(steep + slope, value + slope * one.origin)) for one in own for steep, value in [one.coef]]
-            own = own or [Piece(-np.inf, False, 0.0, (slope, 0.0))]
+            own = [one.plus(slope) for one in own] or [Piece(-np.inf, False, 0.0, (slope, 0.0))]
         pieces.append(tuple(own if any(any(one.coef) for one in own) else ()))
     return CurveSum(names, constant, missing, tuple(pieces), fill=fill)
 

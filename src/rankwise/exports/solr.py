@@ -91,8 +91,8 @@ class Solr(Target):
         """Score as Solr does, in float32."""
         model = json.loads(files["model.json"])
         listed = [entry["name"] for entry in model["features"]]
-        drafts = {entry["name"]: entry["params"].get("defaultValue", 0.0) for entry in json.loads(files["features.json"])}
-        rows = single.with_defaults(single.round_features(X)[:, [names.index(name) for name in listed]], drafts.values())
+        defaults = [one["params"].get("defaultValue", 0.0) for one in json.loads(files["features.json"])]
+        rows = single.with_defaults(single.round_features(X)[:, [names.index(name) for name in listed]], defaults)
         for place, entry in enumerate(model["features"]):
             if "norm" in entry:
                 params = entry["norm"]["params"]

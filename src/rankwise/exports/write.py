@@ -196,15 +196,14 @@ def _check_trees(formula: TreeSum, target: Target, ranker: Ranker) -> None:
     """Raise an error for trees that are too many, or have beside them what the target cannot hold."""
     if formula.curves is not None and _takes(target, TreeSum) and not _takes(target, CurveSum):
         raise RankwiseError(
-            f"{target.title} holds trees and nothing beside them, and {ranker.name} adds linear scores: fit it with "
-            f"members=('trees',), or export to {_able(CurveSum)}"
+            f"{target.title} holds trees and nothing beside them, and {ranker.name} adds linear scores: fit without "
+            f"these (AutoRanker with members=('trees',)), or export to {_able(CurveSum)}"
         )
     if formula.trees.n_trees > MOST_TREES and _takes(target, TreeSum) and not target.holds_tables:
         tables = ", ".join(sorted(name for name, kind in targets().items() if kind.holds_tables))
-        fewer = "compact=True" if hasattr(ranker, "compact") else "fewer trees"
         raise RankwiseError(
-            f"{target.title} reads trees as nested text, of which {MOST_TREES:,} are the most, and {ranker.name} has "
-            f"{formula.trees.n_trees:,}: fit it with {fewer}, or export to {tables}, which hold tables"
+            f"{target.title} reads nested text, of which {MOST_TREES:,} trees are the most, and {ranker.name} has "
+            f"{formula.trees.n_trees:,}: fit fewer (AutoRanker with compact=True has a fifth), or export to {tables}"
         )
 
 

@@ -291,6 +291,8 @@ class Committee(Ranker):
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             raise AttributeError(f"a member of this {self.name} is neither linear nor a sum of trees")
+        if self.missing != "keep":  # no gap reaches a member, so what each would fill in need not agree
+            known = [replace(part, fill=None) for part in known]
         return TreeEnsemble.concat(known, self.factors_.tolist())
 
     def _scores(self, X: checks.Floats) -> Vector:
@@ -377,7 +379,10 @@ def as_ensemble(member: Any) -> TreeEnsemble | None:
     if isinstance(member, ThresholdRanker):
         return stumps(member.steps_, member.n_features_in_)
     found = getattr(member, "ensemble_", None) if isinstance(member, Ranker) else None
-    return found if isinstance(found, TreeEnsemble) else None
+    if isinstance(found, TreeEnsemble):
+        return found
+    inner = member._scoring_model() if isinstance(member, Ranker) else member
+    return None if inner is member else as_ensemble(inner)
 
 
 def stumps(steps: Table, width: int) -> TreeEnsemble:
