@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import rankwise as rw
 from rankwise.errors import RankwiseError
 from rankwise.exports import export, sql, targets
+from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import TreeSum
 from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.normal_sum import NormalSum
@@ -247,6 +248,12 @@ def test_a_curve_of_all_knots_is_a_search_of_eight_steps():
 
 
 # ------------------------------------------------------------------------------------------- curves alone
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_curve_at_all_is_the_constant(target):
+    found = scored(target, CurveSum(NAMES[:2], 0.5, "error", ((), ())), np.ones((3, 2)))
+    np.testing.assert_array_equal(found, [0.5, 0.5, 0.5])
 
 
 @pytest.mark.parametrize("target", ["sql", "vespa"])

@@ -131,8 +131,8 @@ class CurveSum(MapSum):
 
         Memory is a few numbers per document and feature, however many pieces there are.
         """
-        if not self.used:
-            return graph.constant([[0.0]])
+        if not self.used:  # a score per document all the same
+            return replace(self, pieces=((_flat_piece(-np.inf, False, 0.0),), *self.pieces[1:])).onnx_sum(graph)
         values = graph.node("Gather", "X", graph.constant(self.used, "INT64"), axis=1)
         if self.fill is not None:
             fill = graph.constant(self.fill[self.used], "FLOAT")

@@ -92,7 +92,8 @@ class Committee(Ranker):
     that comes fitted is the deviation on the queries of ``fit``, which are only scored.
 
     A committee of linear rankers is a linear ranker, and is scored, explained and exported as one. One of linear
-    rankers and sums of trees is exported as a sum of trees with a linear part. A file holds the members; those of other
+    rankers and sums of trees is exported as a sum of trees with a linear part, and with normal scores if a member is an
+    :class:`~rankwise.AutoRanker`. A file holds the members; those of other
     packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so a comparison or a
     search fits all of them on each training part. Files of scores cannot be members, because they have no score for
     other documents: :func:`rankwise.compare` takes them.
@@ -293,7 +294,12 @@ class Committee(Ranker):
             raise AttributeError(f"a member of this {self.name} is neither linear nor a sum of trees")
         if self.missing != "keep":  # no gap reaches a member, so what each would fill in need not agree
             known = [replace(part, fill=None) for part in known]
-        return TreeEnsemble.concat(known, self.factors_.tolist())
+        try:
+            return TreeEnsemble.concat(known, self.factors_.tolist())
+        except RankwiseError as error:
+            raise RankwiseError(
+                f"the members of this {self.name} learned from different data and are no single sum: {error}"
+            ) from error
 
     def _scores(self, X: checks.Floats) -> Vector:
         model = self._scoring_model()
