@@ -156,7 +156,17 @@ def collect_stacks(data: Path) -> dict[str, Any]:
     return found
 
 
-def trees_table(found: dict[str, Any], columns: dict[str, tuple[str, ...]]) -> str:
+def trees_table(found: dict[str, Any]) -> str:
+    """The table of trees."""
+    return _by_data(found["trees"], OF_TREES)
+
+
+def stacks_table(found: dict[str, Any]) -> str:
+    """The table of AutoRanker."""
+    return _by_data(found["stacks"], OF_STACKS)
+
+
+def _by_data(found: dict[str, Any], columns: dict[str, tuple[str, ...]]) -> str:
     """The largest difference of scores over the targets of a column, and the pairs that any of them inverts."""
     rows = []
     for title, by_target in found.items():
@@ -210,8 +220,8 @@ def main() -> int:
         part.write_text(json.dumps(found) + "\n", encoding="utf-8")
     write_block(PAGE, "exported", rankers_table(found))
     write_block(PAGE, "ridge", ridge_table(found))
-    write_block(PAGE, "ensembles", trees_table(found["trees"], OF_TREES))
-    write_block(PAGE, "stacks", trees_table(found["stacks"], OF_STACKS))
+    write_block(PAGE, "ensembles", trees_table(found))
+    write_block(PAGE, "stacks", stacks_table(found))
     return 0
 
 
