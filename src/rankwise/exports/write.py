@@ -213,7 +213,7 @@ def _gaps(formula: AnyFormula, target: Target) -> list[str]:
         return []
     return [
         f"the ranker counts a missing value as the median of training (model.ensemble_.fill), and {target.title} as 0 "
-        "unless the feature has a default: a draft of features among the files has the medians"
+        "unless the feature has a default: the drafts of features for Solr and the plugins have the medians"
     ]
 
 
