@@ -29,6 +29,7 @@ from benchmarks.quality import page as quality_page
 from benchmarks.sent import read_all
 from experiments import (
     boosted_annealing,
+    boosted_growth,
     bounds_by_angle,
     certificates,
     clicks,
@@ -76,7 +77,10 @@ def blocks() -> dict[str, Mapping[str, str]]:
     shown = {name: Certificate.from_dict(one) for name, one in stored("certificates").items()}
     results = stored("direct_results")
     return {
-        "boosting.md": boosted_annealing.blocks(stored("boosted_annealing")),
+        "boosting.md": {
+            **boosted_annealing.blocks(stored("boosted_annealing")),
+            **boosted_growth.blocks(stored("boosted_growth")),
+        },
         "bounds_holdout.md": {
             "ohsumed": holdout_widths.ohsumed_table(stored("holdout_widths")),
             "coins": holdout_widths.coins_table(stored("holdout_widths")),

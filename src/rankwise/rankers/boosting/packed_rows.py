@@ -127,16 +127,24 @@ class PackedRows:
         return len(self.feature) > 0
 
 
+def sampled_rows(n_documents: int) -> NDArray[np.int64]:
+    """The rows whose values thresholds divide evenly, ascending; they do not depend on how rows are divided."""
+    count = min(n_documents, _SAMPLED)
+    place = np.arange(count, dtype=np.int64)
+    if count == n_documents:
+        return place
+    with np.errstate(over="ignore"):
+        chance = (mixed((place + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
+    found: NDArray[np.int64] = np.minimum(((place + chance) * (n_documents / count)).astype(np.int64), n_documents - 1)
+    return found
+
+
 def _thresholds(
     sets: Sequence[Queries], n_documents: int, bins: int, n_jobs: int | None
 ) -> tuple[list[Vector], NDArray[np.int64]]:
     """Thresholds of every feature, and whether it has NaN, on rows that do not depend on how the sets are divided."""
-    count = min(n_documents, _SAMPLED)
-    place = np.arange(count, dtype=np.int64)
-    if count < n_documents:
-        with np.errstate(over="ignore"):
-            chance = (mixed((place + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
-        place = np.minimum(((place + chance) * (n_documents / count)).astype(np.int64), n_documents - 1)
+    place = sampled_rows(n_documents)
+    count = len(place)
     ends = np.cumsum([one.n_documents for one in sets])
     pieces = np.split(place, np.searchsorted(place, ends[:-1]))
     own = [one.rows[piece - (end - one.n_documents)] for one, piece, end in zip(sets, pieces, ends, strict=True)]

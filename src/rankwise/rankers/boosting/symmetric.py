@@ -13,7 +13,7 @@ fit share the binned rows and the memory in which sums are made.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -464,10 +464,7 @@ def _sign(shared: SymmetricRows, split: Split) -> int:
 def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
     """A tree level by level, as :class:`TreeEnsemble` has it: node n has the children 2n + 1 and 2n + 2."""
     depth = len(tree.splits)
-    first_leaf = (1 << depth) - 1
-    level = np.repeat(np.arange(depth), 1 << np.arange(depth))
-    left = 2 * np.arange(first_leaf, dtype=np.int64) + 1
-    last = level == depth - 1
+    level, left, right = _layout(depth)
     counts = [tree.documents[_from_left(depth)]]
     for _ in range(depth):
         counts.append(counts[-1].reshape(-1, 2).sum(axis=1))
@@ -482,8 +479,8 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
         "threshold": np.array(
             [0.0 if code else split.cut for split, code in zip(tree.splits, categorical, strict=True)]
         )[level],
-        "left": np.where(last, first_leaf - 1 - left, left),
-        "right": np.where(last, first_leaf - 2 - left, left + 1),
+        "left": left,
+        "right": right,
         "missing": np.array([MISSING_NAN if split.holes else MISSING_NONE for split in tree.splits], np.uint8)[level],
         "default_left": np.array([split.kind == ABOVE for split in tree.splits], np.uint8)[level],
         "n_words": lengths[level],
@@ -495,6 +492,17 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
     }
 
 
+@cache
+def _layout(depth: int) -> tuple[Wholes, Wholes, Wholes]:
+    """The level of every node and its children."""
+    first_leaf = (1 << depth) - 1
+    level = np.repeat(np.arange(depth), 1 << np.arange(depth))
+    left = 2 * np.arange(first_leaf, dtype=np.int64) + 1
+    last = level == depth - 1
+    return level, np.where(last, first_leaf - 1 - left, left), np.where(last, first_leaf - 2 - left, left + 1)
+
+
+@cache
 def _from_left(depth: int) -> Wholes:
     """The numbers of the leaves from left to right, where the root decides the highest bit of a place."""
     place, number = np.arange(1 << depth), np.zeros(1 << depth, np.int64)
