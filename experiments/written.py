@@ -126,6 +126,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "exported": exported.rankers_table(stored("exported_results")),
             "ridge": exported.ridge_table(stored("exported_results")),
             "ensembles": exported.trees_table(stored("exported_results")),
+            "stacks": exported.stacks_table(stored("exported_results")),
         },
         "quality.md": quality_page.blocks(stored("quality")),
         "reproduction.md": {name: block() for name, block in reproduction_tables.BLOCKS.items()},
