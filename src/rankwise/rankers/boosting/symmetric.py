@@ -47,6 +47,7 @@ PENALTY = 3.0
 # The deepest tree, and the deepest whose leaves have numbers of a byte.
 DEEPEST, _BYTE_DEEP = 10, 8
 # All numbers go left at it, and NaN right; exports in float32 round it to the largest there.
+_NO_WORDS = np.empty(0, np.uint32)
 _ABOVE_ALL = float(np.finfo(np.float64).max)
 
 
@@ -470,8 +471,7 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
         counts.append(counts[-1].reshape(-1, 2).sum(axis=1))
     categorical = [split.kind == BUT_ONE for split in tree.splits]
     sets = [
-        _bits(split.cut) if code else np.empty(0, np.uint32)
-        for split, code in zip(tree.splits, categorical, strict=True)
+        _bits(split.cut) if code else _NO_WORDS for split, code in zip(tree.splits, categorical, strict=True)
     ]
     lengths = np.array([len(words) for words in sets], np.int64)
     return {
@@ -484,7 +484,7 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
         "missing": np.array([MISSING_NAN if split.holes else MISSING_NONE for split in tree.splits], np.uint8)[level],
         "default_left": np.array([split.kind == ABOVE for split in tree.splits], np.uint8)[level],
         "n_words": lengths[level],
-        "words": np.concatenate([np.empty(0, np.uint32), *(sets[at] for at in level)]),
+        "words": np.concatenate([sets[at] for at in level]) if any(categorical) else _NO_WORDS,
         "value": tree.value[_from_left(depth)],
         "gain": np.concatenate([np.empty(0), *(gain[_from_left(at)] for at, gain in enumerate(tree.gains))]),
         "node_count": np.concatenate(counts[:0:-1]) if depth else np.empty(0, np.int64),
