@@ -18,7 +18,7 @@ import numpy as np
 
 import rankwise as rw
 from benchmarks.quality.optional_peers import INSTALLED
-from benchmarks.quality.peers import PEERS, Fit, Scores
+from benchmarks.quality.peers import BAGGED, PEERS, Fit, Scores
 from benchmarks.quality.sets import SETS, Set
 from rankwise._files import writing
 from rankwise._progress import track
@@ -72,12 +72,12 @@ def on_maps() -> dict[str, Fit]:
 
 def rankers() -> dict[str, Fit]:
     """All rankers by name, the quickest to know first: peers."""
-    return {**PEERS, **INSTALLED, **own_rankers(), **on_maps()}
+    return {**PEERS, **BAGGED, **INSTALLED, **own_rankers(), **on_maps()}
 
 
 def wanted(arguments: list[str]) -> Iterator[tuple[Set, str]]:
     """The cells that were asked for."""
-    large = {*PEERS, *INSTALLED, *QUICK, *CURVED, *on_maps()}
+    large = {*PEERS, *BAGGED, *INSTALLED, *QUICK, *CURVED, *on_maps()}
     for one in SETS:
         for name in rankers():
             if one.queries > LARGE and name not in large:
@@ -112,10 +112,8 @@ def cell(one: Set, name: str) -> dict[str, Any]:
     return {"values": values, "validation": float(np.mean(validated)), "seconds": float(np.mean(seconds))}
 
 
-def main(arguments: list[str]) -> int:
-    """Compute what is missing, and write the results and the page."""
-    again = "--again" in arguments
-    cells = list(wanted([one for one in arguments if one != "--again"]))
+def compute(cells: list[tuple[Set, str]], again: bool) -> None:
+    """Compute the cells that are missing, or all of them again."""
     for one, name in track(cells, "quality"):
         path = file_of(one, name)
         if path.exists() and not again:
@@ -126,6 +124,12 @@ def main(arguments: list[str]) -> int:
             part.write_text(json.dumps(found) + "\n")
         means = {measure: round(float(np.mean(values)), 4) for measure, values in found["values"].items()}
         print(f"{one.name} {name}: {means}, validation {found['validation']:.4f}, {found['seconds']:.1f} s", flush=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Compute what is missing, and write the results and the page."""
+    again = "--again" in arguments
+    compute(list(wanted([one for one in arguments if one != "--again"])), again)
     from benchmarks.quality.page import write
 
     write()

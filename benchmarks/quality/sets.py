@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import rankwise as rw
+from benchmarks.quality.worlds import World, sat, simulate, tree, wide
 from rankwise.errors import RankwiseError
 from rankwise.queries.folds import Fold
 
@@ -92,6 +93,16 @@ def _simulated(queries: int, interactions: float) -> Callable[[], Iterator[Fold]
     return folds
 
 
+def _of_world(queries: int, world: World) -> Callable[[], Iterator[Fold]]:
+    """Queries of a world; the first ones for training and validation."""
+
+    def folds() -> Iterator[Fold]:
+        drawn = simulate(world, queries + TEST_QUERIES)
+        yield Fold(*rw.split(drawn[:queries], (0.8, 0.2)), drawn[queries:])
+
+    return folds
+
+
 SETS = (
     Set("ohsumed", "OHSUMED", _official("ohsumed"), 85),
     Set("mq2008", "MQ2008", _official("mq2008"), 627),
@@ -102,4 +113,7 @@ SETS = (
         for n in (50, 200, 1_000, 5_000)
     ),
     *(Set(f"linear-{n}", f"linear, {n:,} queries", _simulated(n, 0.0), n) for n in (50, 200)),
+    Set("tree-200", "trees, 200 queries", _of_world(200, tree), 200),
+    Set("sat-200", "saturation, 200 queries", _of_world(200, sat), 200),
+    Set("wide-200", "heavy tails, 200 queries", _of_world(200, wide), 200),
 )
