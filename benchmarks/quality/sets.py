@@ -1,9 +1,10 @@
 """The sets of the quality benchmark: each gives folds of (train, validation, test), the same for every ranker."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,18 +65,18 @@ def _news() -> Iterator[Fold]:
 
 
 def _both(folder: str, ending: str) -> list[rw.Queries]:
-    """The training and the test file, with the same features."""
-    parts = [rw.read_letor(data() / folder / f"{part}.txt{ending}") for part in ("train", "test")]
+    """The training and the test file."""
+    return read_alike([data() / folder / f"{part}.txt{ending}" for part in ("train", "test")])
+
+
+def read_alike(files: Iterable[Path], **options: Any) -> list[rw.Queries]:
+    """LETOR texts with the same features; columns of zeros where a sparse file left out the last ones."""
+    parts = [rw.read_letor(file, **options) for file in files]
     width = max(part.n_features for part in parts)
-    return [_of_width(part, width) for part in parts]
-
-
-def _of_width(queries: rw.Queries, width: int) -> rw.Queries:
-    """The queries with columns of zeros for the features that a sparse file left out."""
-    lacking = width - queries.n_features
-    if not lacking:
-        return queries
-    return queries._replace(X=np.hstack([queries.X, np.zeros((queries.n_documents, lacking))]))
+    return [
+        part if part.n_features == width else part.map_features(lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1]))))
+        for part in parts
+    ]
 
 
 def _simulated(queries: int, interactions: float) -> Callable[[], Iterator[Fold]]:
