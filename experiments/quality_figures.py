@@ -38,10 +38,11 @@ def draw_differences(results: dict[str, Any]) -> "Figure":
                     fmt="o",
                     color=color,
                     capsize=2,
-                    label=f"against the {peer}",
+                    label=f"against {peer}",
                 )
             axes.set(title=measure, xlabel="AutoRanker is ahead by")
             axes.set_yticks(range(len(rows)), [one["title"] for one in rows])
+            axes.locator_params(axis="x", nbins=6)
             axes.tick_params(axis="y", length=0)
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ON_PAGE))
     return figure

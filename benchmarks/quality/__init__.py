@@ -5,7 +5,8 @@ and ranker, and writes docs/quality.json, the pages and the figures from all of 
 there stay as they are. A run that is stopped resumes with the next cell. Arguments such as ``ohsumed``, ``AutoRanker``
 or ``ohsumed/AutoRanker`` limit the run, and compute these cells again if ``--again`` is among them.
 
-``python3 run.py bench quality --letor FOLDER [ranker ...]`` compares on a set of yours (:mod:`benchmarks.quality.letor`).
+``python3 run.py bench quality --letor FOLDER [ranker ...]`` compares on a set of yours
+(:mod:`benchmarks.quality.letor`).
 """
 
 import json

@@ -1,9 +1,9 @@
 """The same comparison on anyone's own copy of a set in LETOR format.
 
-``python3 run.py bench quality --letor FOLDER [ranker ...]`` fits ``AutoRanker``, ``BoostedRanker``, ``RidgeCommittee`` and
-the peers, or the rankers that are named: ``"CatBoost YetiRank, bagged"``, or ``bagged`` for every bagged peer. It prints
-a table and writes it with the values of every query to build/quality/letor, never into docs/. A run that is stopped
-resumes with the next ranker. FOLDER holds one of
+``python3 run.py bench quality --letor FOLDER [ranker ...]`` fits ``AutoRanker``, ``BoostedRanker``, ``RidgeCommittee``
+and the peers, or the rankers that are named, such as ``"CatBoost YetiRank, bagged"``; ``bagged`` names every bagged
+peer. It prints a table and writes it with the values of every query to build/quality/letor, never into docs/. A run
+that is stopped resumes with the next ranker. FOLDER holds one of
 
 - MSLR-WEB10K, MSLR-WEB30K, LETOR 3.0 and 4.0: ``Fold1`` to ``Fold5`` with ``train.txt``, ``vali.txt`` and ``test.txt``,
   or parts ``S1.txt`` to ``S5.txt``. Five folds as their authors divide them (three parts, one, one), each query tested
@@ -13,12 +13,12 @@ resumes with the next ranker. FOLDER holds one of
 - Istella: ``train.txt``, ``vali.txt`` (Istella-S) and ``test.txt``; Istella has no validation part, and a fifth of the
   training queries takes its place (Dato et al., 2016). Values beyond 3e38, which stand for unknown ones, become 1e6.
 
-Every file may be gzipped. The gain of NDCG@10 is 2^label - 1, its discount 1 / log2(1 + rank); ERR is for labels 0 to 4.
+Every file may be gzipped. The gain of NDCG@10 is 2^label - 1, its discount 1 / log2(1 + rank); labels are 0 to 4.
 Queries without relevant documents count as 0, as in LETOR's own evaluation script; LightGBM counts them as 1, so that
 values of papers that used its measure are larger where a set has such queries. The settings of rankers and peers are
 those of docs/quality.md, with one seed. Peers stop early on the validation part, which trains no peer unless it is
 bagged; rankers of the package that train on validation queries do so here. Every fit uses one thread, and X is float64:
-a fold of MSLR-WEB30K takes 4 GB beside what a ranker needs, and CatBoost hours.
+a fold of MSLR-WEB30K takes 4 GB beside what a ranker needs.
 """
 
 import json

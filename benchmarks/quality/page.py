@@ -1,4 +1,4 @@
-"""The results of the quality benchmark from its cells, docs/quality.json, and the pages quality.md and quality_all.md."""
+"""The results of the quality benchmark from its cells, docs/quality.json, and the blocks of its two pages."""
 
 import json
 import math
@@ -22,7 +22,7 @@ EARLIER = ("earlier AutoRanker", "earlier BoostedRanker")  # their values stay; 
 BASELINES = (EARLIER[0], "RidgeCommittee")  # what kernels, maps and networks are compared with
 FIRST = (OURS, "BoostedRanker", "RidgeCommittee")  # rows of the tables, before the peers
 SHOWN = ("LightGBM lambdarank", "XGBoost rank:ndcg", CATBOOST)  # peers of the first page, which has all sets, too
-PICKED, PICKED_BAGGED, CATBOOST_BAGGED = "picked peer", "picked peer, bagged", f"{CATBOOST}, bagged"
+PICKED, PICKED_BAGGED, CATBOOST_BAGGED = "the picked peer", "the picked peer, bagged", "bagged CatBoost"
 ON_PAGE = (PICKED, CATBOOST_BAGGED)
 ENOUGH = 5  # sets on which it was to be better than the picked peer
 
@@ -49,7 +49,7 @@ def collect() -> dict[str, Any]:
         means = stored.get("rankers", {}) | means
         peers = [name for name in PEERS if name in means]
         picked = max(peers, key=lambda name: means[name]["validation"]) if peers else ""
-        others = {PICKED: picked, PICKED_BAGGED: f"{picked}, bagged", CATBOOST_BAGGED: CATBOOST_BAGGED}
+        others = {PICKED: picked, PICKED_BAGGED: f"{picked}, bagged", CATBOOST_BAGGED: f"{CATBOOST}, bagged"}
         new = {role: differences(cells, name) for role, name in others.items() if {OURS, name} <= set(cells)}
         found[one.name] = {
             "title": one.title,
@@ -153,7 +153,7 @@ def compared(results: dict[str, Any], *peers: str) -> list[str]:
         if one["differences"]:
             cells = [_with_reach(one["differences"].get(peer), measure) for peer in peers for measure in MEASURES]
             rows.append([one["title"], f"{one['test queries']:,}", one["picked"], *cells])
-    titles = [f"{measure}, {peer}" for peer in peers for measure in MEASURES]
+    titles = [f"{measure} against {peer}" for peer in peers for measure in MEASURES]
     return table(["", "test queries", "picked peer", *titles], rows)
 
 
@@ -170,17 +170,16 @@ def verdicts(results: dict[str, Any], *peers: str) -> list[str]:
     lines, missed = [], []
     for peer in peers:
         for measure in MEASURES:
-            found = {
-                one["title"]: one["differences"][peer][measure] for one in results.values() if peer in one["differences"]
-            }
+            shown = [one for one in results.values() if peer in one["differences"]]
+            found = {one["title"]: one["differences"][peer][measure] for one in shown}
             better = [title for title, one in found.items() if one["low"] > 0]
             worse = [title for title, one in found.items() if one["high"] < 0]
             lines.append(
-                f"- {measure}, {peer}: `AutoRanker` is better on {_listed(better)}, worse on {_listed(worse)}, and no "
-                f"difference can be told on the other {len(found) - len(better) - len(worse)}."
+                f"- {measure} against {peer}: `AutoRanker` is better on {_listed(better)}, worse on {_listed(worse)}, "
+                f"and no difference can be told on the other {len(found) - len(better) - len(worse)}."
             )
             if worse or (peer == PICKED and len(better) < ENOUGH):
-                missed.append(f"{measure}, {peer}")
+                missed.append(f"{measure} against {peer}")
     return ["", *lines, f"- What was aimed at is {'missed: ' + '; '.join(missed) if missed else 'reached'}."]
 
 
@@ -197,8 +196,8 @@ def costs(results: dict[str, Any]) -> list[str]:
             above = [title for title, ratio in ratios.items() if ratio > 1]
             lines.append(
                 f"- A fit of `AutoRanker` takes {np.median(list(ratios.values())):.2f} times the CPU of {words}: the "
-                f"median of {len(ratios)} sets, from {min(ratios.values()):.2f} to {max(ratios.values()):.2f}. It takes "
-                f"more on {_listed(above)}."
+                f"median of {len(ratios)} sets, from {min(ratios.values()):.2f} to {max(ratios.values()):.2f}. It "
+                f"takes more on {_listed(above)}."
             )
     return lines
 

@@ -1,6 +1,6 @@
 """Rankers of other packages, each with at most 1,000 trees and early stopping by NDCG@10 on the validation part.
 
-Each stands alone and bagged over five folds, which is what ``AutoRanker`` does, with the scores as the packages give them.
+Each stands alone and bagged over five folds, as ``AutoRanker`` is, with the scores as the packages give them.
 """
 
 from collections.abc import Callable
