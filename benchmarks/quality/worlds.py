@@ -56,12 +56,12 @@ def wide(world: Generator, draw: Generator, documents: int) -> tuple[Vector, Vec
     return X, seen @ world.standard_normal(15) + 0.7 * products
 
 
-def simulate(world: World, queries: int) -> rw.Queries:
+def simulate(world: World, queries: int, seeds: tuple[int, int] = (THE_WORLD, ITS_DRAW)) -> rw.Queries:
     """Judged queries of a world, the same at every call."""
-    draw = np.random.default_rng(ITS_DRAW)
+    draw = np.random.default_rng(seeds[1])
     sizes = draw.integers(*DOCUMENTS, queries)
     query = np.repeat(np.arange(queries), sizes)
-    X, useful = world(np.random.default_rng(THE_WORLD), draw, len(query))
+    X, useful = world(np.random.default_rng(seeds[0]), draw, len(query))
     seen = useful / useful.std() + OF_QUERY * draw.standard_normal(queries)[query]
     seen += NOISE * draw.standard_normal(len(query))
     return rw.Queries.from_arrays(X, np.searchsorted(np.quantile(seen, BELOW), seen), qid=query)
