@@ -23,7 +23,7 @@ from rankwise.queries.queries import Queries
 from rankwise.rankers._base import linear_scores
 from rankwise.rankers._model_selection import Pool, PooledSelection, PreparedValues, mean_of_known, weighted_mean
 from rankwise.rankers.boosting.folds import with_seed
-from rankwise.rankers.boosting.growing import UNJUDGED, TreeCurve, grow_together, joined, no_trees, rows_of
+from rankwise.rankers.boosting.growing import UNJUDGED, Growing, TreeCurve, grow_together, joined, no_trees, rows_of
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.committee import CommitteeProblems, choose_alphas
@@ -130,9 +130,13 @@ class OutOfFold:
 
     def collect(self, scores: Sequence[Vector]) -> Vector:
         """The scores of the held-out documents, from those of all documents by each fold."""
+        return self.gather([score[rows] for score, rows in zip(scores, self.rows, strict=True)])
+
+    def gather(self, scores: Sequence[Vector]) -> Vector:
+        """The scores of the held-out documents, from those that each fold holds out."""
         found = np.zeros(self.together.n_documents)
         for score, rows in zip(scores, self.rows, strict=True):
-            found[rows] = score[rows]
+            found[rows] = score
         return found[self._held_rows]
 
     def values(self, scores: Vector) -> Matrix:
@@ -292,8 +296,8 @@ def grow_folds(
     ]
     curve = _Curve()
 
-    def judge(scores: Sequence[Vector]) -> float:
-        found = held.collect(scores)
+    def judge(models: Sequence[Growing]) -> float:
+        found = held.gather([model.scores(rows) for model, rows in zip(models, held.rows, strict=True)])
         curve.criteria.append(mean_of_known(held.values(found)))
         curve.kept.append((models[0].iteration, found))
         return held.mean(curve.criteria[-1])

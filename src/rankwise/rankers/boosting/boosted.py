@@ -40,6 +40,7 @@ from rankwise.rankers.boosting.growing import (
     Growing,
     grow_together,
     joined,
+    labels_of,
     no_trees,
     refuse_stationary,
     rows_of,
@@ -339,17 +340,14 @@ class BoostedRanker(Ranker):
     ) -> None:
         """Find the curve of the measure on held-out parts by number of trees."""
         sizes = np.concatenate([together.sizes[fold.part] for fold in folds])
-        order = np.concatenate([fold.held for fold in folds])
         bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
         weight = np.concatenate([together.query_weight[fold.part] for fold in folds])
-        measure, labels = self._measure(), together.labels()
+        measure, labels = self._measure(), labels_of(together, np.concatenate([fold.held for fold in folds]))
 
-        def judge(scores: Sequence[Vector]) -> float:
+        def judge(models: Sequence[Growing]) -> float:
             # every held-out row has the score of the model that did not learn from it
-            held = np.zeros(len(labels))
-            for score, fold in zip(scores, folds, strict=True):
-                held[fold.held] = score[fold.held]
-            lists = ScoredLists(held, labels, bounds, order)
+            held = [model.scores(fold.held) for model, fold in zip(models, folds, strict=True)]
+            lists = ScoredLists(np.concatenate(held), labels, bounds)
             return weighted_mean(measure_lists([measure], lists, n_jobs=self.n_jobs)[0], weight)
 
         look, least = SYMMETRIC_LOOK if self.engine == "symmetric" else LOOK, folds[0].derivatives.last_change
@@ -523,14 +521,8 @@ class BoostedRanker(Ranker):
             return []
         numbers = [self._number_of(given, "categorical_features") for given in self.categorical_features]
         for number in numbers:
-            for queries in sets:
-                codes = queries.X[:, number]
-                odd = ~np.isnan(codes) & ((codes < 0) | (codes != np.rint(codes)) | (codes >= 2**31 - 1))
-                if odd.any():
-                    raise DataError(
-                        f"categories of feature {number} must be non-negative integers, got {codes[odd][0]:g} at row "
-                        f"{int(np.argmax(odd)):,}"
-                    )
+            for queries in sets if not any(isinstance(one, ChunkedQueries) for one in sets) else ():
+                refuse_odd_codes(number, np.asarray(queries.X[:, number]), " at row {:,}")
         return numbers
 
     def _parts(

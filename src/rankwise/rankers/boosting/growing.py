@@ -60,6 +60,11 @@ def rows_of(queries: Queries, numbers: Numbers) -> Numbers:
     return np.flatnonzero(np.repeat(inside, queries.sizes))
 
 
+def labels_of(queries: Queries, rows: Numbers) -> Vector:
+    """The labels of these rows of a :func:`joined` set."""
+    return queries.labels()[rows]
+
+
 def features_in_order(sets: Sequence[Queries]) -> Any:
     """The features of all sets, query after query, as LightGBM takes them without a copy of X."""
     if all(one.is_grouped for one in sets) and len({one.X.dtype for one in sets}) == 1:
@@ -181,8 +186,8 @@ class Growing(Protocol):
     def grow(self) -> None:
         """Add a tree."""
 
-    def scores(self) -> Vector:
-        """The scores of all rows that are held out."""
+    def scores(self, rows: Numbers | None = None) -> Vector:
+        """The scores of these rows; None for all."""
 
     def ensemble(self) -> TreeEnsemble:
         """The trees, without the start."""
@@ -230,8 +235,8 @@ class GrowingModel:
     def _with_start(self, trees: Vector) -> Vector:
         return np.ascontiguousarray(trees) if self.start is None else trees + self.start
 
-    def scores(self) -> Vector:
-        """The scores of all rows."""
+    def scores(self, rows: Numbers | None = None) -> Vector:
+        """The scores of these rows; None for all."""
         found: list[Vector] = []
 
         def look(trees: Vector, _: Any) -> list[Any]:
@@ -239,7 +244,7 @@ class GrowingModel:
             return []
 
         self.booster.eval_train(look)
-        return found[0]
+        return found[0] if rows is None else found[0][rows]
 
     def ensemble(self) -> TreeEnsemble:
         """The trees, without the start."""
@@ -303,7 +308,7 @@ class TreeCurve:
 
 def grow_together(
     models: Sequence[Growing],
-    judge: Callable[[Sequence[Vector]], float],
+    judge: Callable[[Sequence[Growing]], float],
     most: int,
     patience: int,
     curve: TreeCurve,
@@ -318,7 +323,7 @@ def grow_together(
     models : sequence of Growing
         One model per fold.
     judge : callable
-        Takes the scores of each model, by row, and returns the measure on the held-out ones.
+        Takes the models, and returns the measure on what each of them holds out.
     most : int
         The largest number of trees.
     patience : int
@@ -334,7 +339,7 @@ def grow_together(
     """
     for count in range(most + 1):
         if (count % look == 0 or count == most) and (count or models[0].start is not None):
-            curve.values.append(judge([model.scores() for model in models]))
+            curve.values.append(judge(models))
             curve.trees.append(count)
             if not curve.judged or count - max(curve.best, least) >= patience:
                 return
