@@ -56,6 +56,11 @@ _FEWEST, _MOST, _LARGE = 16, 256, 4
 # ---------------------------------------------------------------------------------------------------------- queries
 
 
+def in_parts(sets: Sequence[Any]) -> bool:
+    """Whether one of several sets is in parts."""
+    return any(isinstance(one, ChunkedQueries) for one in sets)
+
+
 @dataclass(frozen=True)
 class QuerySizes:
     """Queries without documents, for passes that find them elsewhere.

@@ -26,12 +26,14 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats, Missing
+from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
 from rankwise.rankers.boosting.annealed import AnnealedDerivatives
+from rankwise.rankers.boosting.binned_parts import in_parts
 from rankwise.rankers.boosting.folds import TreeFold, TreesGrown, grown, without_part
 from rankwise.rankers.boosting.growing import (
     LOOK,
@@ -46,6 +48,8 @@ from rankwise.rankers.boosting.growing import (
     rows_of,
 )
 from rankwise.rankers.boosting.objectives import Derivatives
+from rankwise.rankers.boosting.packed_rows import refuse_odd_codes
+from rankwise.rankers.boosting.parted_rows import LinearStart, PartedDerivatives, PartedRows
 from rankwise.rankers.boosting.shape_functions import ShapeFunctions
 from rankwise.rankers.boosting.symmetric import DEEPEST, SymmetricRows, TreeGrowth
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
@@ -268,6 +272,13 @@ class BoostedRanker(Ranker):
         return tags
 
     @property
+    def runs_on_parts(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` takes :class:`~rankwise.Parts`: with symmetric trees."""
+        return self.engine == "symmetric"
+
+    _reason_not_on_parts = "its engine needs all documents in memory, and engine='symmetric' does not"
+
+    @property
     def learns_from_validation(self) -> bool:  # type: ignore[override]
         """Whether the final fit learns from the validation set: not with ``refit="train"``."""
         return bool(self._setting("refit") != "train")
@@ -279,12 +290,11 @@ class BoostedRanker(Ranker):
         sets = [queries] if validation is None else [queries, validation]
         self._refuse_document_weights_of_catboost(sets)
         categorical = self._categorical(sets)
-        for one in sets if self.start is not None else ():
-            one.refuse_missing(f"{self.name} with start=")
+        self._refuse_missing(sets)
         together = joined(sets)
         rng = as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self._setting("seeds")).tolist()
-        derivatives = self._annealed(Derivatives.of(loss, together, self.n_jobs), self.trees)
+        derivatives = self._annealed(self._derivatives(loss, together), self.trees)
         rows = self._rows(sets, categorical, seeds[0])
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
         average = bool(parts) and self._setting("refit") == "average"
@@ -300,8 +310,8 @@ class BoostedRanker(Ranker):
         with self._keep_on_interrupt(keep), bar:
             folds = [self._fold(sets, together, derivatives, part) for part in parts]
             if folds:
-                refuse_stationary(folds[0].derivatives, folds[0].start, self.n_jobs)
                 models = [fold.model(rows, seeds[0], self.n_jobs) for fold in folds]
+                self._refuse_stationary(folds[0], rows)
                 growth.growing, growth.coef = models[0], folds[0].coef
                 self._search(together, folds, models, growth, lambda: bar.advance(1))
             unjudged = self.trees if self.patience is None else min(self.trees, UNJUDGED)
@@ -315,12 +325,34 @@ class BoostedRanker(Ranker):
                     derivatives = self._annealed(derivatives, unjudged)
                 growth.coef = self._start_coef(queries)
                 whole = TreeFold(derivatives, self._start_scores(sets, growth.coef), growth.coef)
-                refuse_stationary(whole.derivatives, whole.start, self.n_jobs)
+                self._refuse_stationary(whole, rows)
                 growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
                 for seed in seeds if growth.trees else ():
                     growth.growing = whole.model(rows, seed, self.n_jobs)
                     growth.finished.append(grown(growth.growing, growth.trees, bar))
         self._take(growth)
+
+    def _refuse_missing(self, sets: Sequence[Any]) -> None:
+        """Raise an error for NaN that a linear start has no use for, or that parts should have been made without."""
+        for one in sets:
+            if self.start is not None:
+                one.refuse_missing(f"{self.name} with start=")
+            elif self.missing != "keep" and isinstance(one, ChunkedQueries):
+                one.refuse_missing(f"{self.name} with missing={self.missing!r}")
+
+    def _derivatives(self, loss: Loss, together: Any) -> Any:
+        """The derivatives of the loss of all queries, in memory or in parts."""
+        if isinstance(together, Queries):
+            return Derivatives.of(loss, together, self.n_jobs)
+        return PartedDerivatives.of(loss, together)
+
+    def _refuse_stationary(self, fold: TreeFold, rows: "AnyRows") -> None:
+        """Raise an error if trees cannot begin to learn."""
+        if isinstance(fold.derivatives, PartedDerivatives):
+            assert isinstance(rows, SymmetricRows)
+            PartedRows.of(rows, fold.derivatives, fold.start, self.n_jobs).refuse_stationary()
+        else:
+            refuse_stationary(fold.derivatives, fold.start, self.n_jobs)
 
     def _fold(
         self, sets: list[Queries], together: Queries, derivatives: Derivatives, part: NDArray[np.int64]
@@ -436,9 +468,13 @@ class BoostedRanker(Ranker):
             return StochasticNDCG()
         return StochasticNDCG(k=measure.cutoff or 10, gain=measure.gain, discount=measure.discount)
 
-    def _annealed(self, derivatives: Derivatives, trees: int) -> Derivatives:
+    def _annealed(self, derivatives: Any, trees: int) -> Any:
         """The derivatives, at widths that shrink over so many trees if there are ``sigmas``."""
-        return derivatives if self.sigmas is None else AnnealedDerivatives.over(derivatives, self.sigmas, trees)
+        if self.sigmas is None:
+            return derivatives
+        if isinstance(derivatives, PartedDerivatives):
+            return derivatives.over(self.sigmas, trees)
+        return AnnealedDerivatives.over(derivatives, self.sigmas, trees)
 
     def _refuse_document_weights_of_catboost(self, sets: Sequence[Queries]) -> None:
         """Raise an error for document weights, which YetiRank does not have."""
@@ -521,7 +557,7 @@ class BoostedRanker(Ranker):
             return []
         numbers = [self._number_of(given, "categorical_features") for given in self.categorical_features]
         for number in numbers:
-            for queries in sets if not any(isinstance(one, ChunkedQueries) for one in sets) else ():
+            for queries in () if in_parts(sets) else sets:  # those of parts are checked while they are read
                 refuse_odd_codes(number, np.asarray(queries.X[:, number]), " at row {:,}")
         return numbers
 
@@ -550,9 +586,11 @@ class BoostedRanker(Ranker):
             return RidgeRanker(self.measure, n_jobs=self.n_jobs).fit(queries).coef_
         return raw_weights(self.start, self.n_features_in_, "start")
 
-    def _start_scores(self, sets: Sequence[Queries], coef: Vector | None) -> Vector | None:
+    def _start_scores(self, sets: Sequence[Queries], coef: Vector | None) -> Any:
         if coef is None:
             return None
+        if in_parts(sets):
+            return LinearStart(coef)
         return np.concatenate([one.in_query_order(linear_scores(one.X, coef, self.n_jobs)) for one in sets])
 
     # ------------------------------------------------------------------------------------------- scores

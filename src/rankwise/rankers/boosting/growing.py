@@ -28,12 +28,20 @@ Numbers = NDArray[np.int64]
 
 # The measure is looked at after every so many trees, as a mean over three looks: single looks are noisy.
 LOOK = 5
+STATIONARY = "{!r} has a gradient of 0 at equal scores, where boosting starts: pass start='ridge'"
 # Trees where nothing can judge their number.
 UNJUDGED = 100
 
 
-def joined(sets: Sequence[Queries]) -> Queries:
-    """The queries of all sets, query after query, with labels and weights but without features; X is not copied."""
+def joined(sets: Sequence[Any]) -> Any:
+    """The queries of all sets, query after query, with labels and weights but without features; X is not copied.
+
+    With a set in parts they are :class:`~rankwise.rankers.boosting.binned_parts.JoinedParts`.
+    """
+    from rankwise.rankers.boosting.binned_parts import JoinedParts, in_parts  # other engines do not need it
+
+    if in_parts(sets):
+        return JoinedParts.of(sets)
     sizes = np.concatenate([one.sizes for one in sets])
     weighted = any(one.weight is not None for one in sets)
     documents = any(one.document_weight is not None for one in sets)
@@ -60,9 +68,10 @@ def rows_of(queries: Queries, numbers: Numbers) -> Numbers:
     return np.flatnonzero(np.repeat(inside, queries.sizes))
 
 
-def labels_of(queries: Queries, rows: Numbers) -> Vector:
+def labels_of(queries: Any, rows: Numbers) -> Vector:
     """The labels of these rows of a :func:`joined` set."""
-    return queries.labels()[rows]
+    found: Vector = queries.labels()[rows] if isinstance(queries, Queries) else queries.labels_of(rows)
+    return found
 
 
 def features_in_order(sets: Sequence[Queries]) -> Any:
@@ -267,9 +276,7 @@ def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: in
         return  # the kernel of the values need not be compiled
     values, gradient = loss_lists(derivatives.lists, scores, n_jobs=n_jobs)
     if not gradient.any() and values.any():
-        raise RankwiseError(
-            f"{derivatives.lists.loss!r} has a gradient of 0 at equal scores, where boosting starts: pass start='ridge'"
-        )
+        raise RankwiseError(STATIONARY.format(derivatives.lists.loss))
 
 
 # --------------------------------------------------------------------------------------------- the number of trees

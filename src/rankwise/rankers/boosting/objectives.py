@@ -24,6 +24,8 @@ from rankwise.rankers._model_selection import mean_measure
 
 # Second derivatives are at least this, in units of their mean: an engine divides by sums of them.
 _LEAST = 1e-9
+# Random numbers that are drawn and not used, at a time.
+_SKIPPED = 1 << 20
 # The largest number that StochasticNDCG takes for an iteration is below 2^53.
 _ITERATIONS = np.uint64(2**52)
 
@@ -65,6 +67,11 @@ class Derivatives:
         return replace(self, weight=weight)
 
     @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return self.lists.loss
+
+    @property
     def last_change(self) -> int:
         """The number of trees from which on the loss stays what it is."""
         return 0
@@ -92,8 +99,20 @@ def typical_slope(lists: PreparedLists, n_jobs: int | None = None) -> float:
     A loss without curvature has it as the second derivative of every document: a Newton step then moves a typical score
     by about 1, whatever the unit of the loss. Scores are random because a smoothed measure is stationary at equal ones.
     """
-    scores = np.random.default_rng(0).normal(size=len(lists.label))
-    mean = float(np.abs(loss_lists(lists, scores, n_jobs=n_jobs)[1]).mean()) if len(scores) else 0.0
+    return typical(np.abs(loss_lists(lists, normal_scores(0, len(lists.label)), n_jobs=n_jobs)[1]))
+
+
+def normal_scores(first: int, last: int) -> Vector:
+    """The standard normal scores of rows first..last-1."""
+    rng = np.random.default_rng(0)
+    for skipped in range(0, first, _SKIPPED):
+        rng.normal(size=min(_SKIPPED, first - skipped))
+    return rng.normal(size=last - first)
+
+
+def typical(slopes: Vector) -> float:
+    """The mean of the sizes of slopes, 1 if it is 0 or infinite."""
+    mean = float(slopes.mean()) if len(slopes) else 0.0
     return mean if 0.0 < mean < np.inf else 1.0
 
 

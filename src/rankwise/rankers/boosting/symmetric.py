@@ -151,10 +151,17 @@ class SymmetricRows:
         n_jobs: int | None,
     ) -> "SymmetricRows":
         """Bin the documents of these sets; the seed groups features where trees see some of the groups alone."""
+        from rankwise.rankers.boosting.binned_parts import BinnedParts, in_parts  # which stands on this module
+
         order = None
         if growth.feature_fraction < 1:
             order = np.random.default_rng(seed).permutation(sets[0].n_features)
-        return cls(PackedRows.of(sets, categorical, bins, order, n_jobs=n_jobs), growth, n_jobs)
+        rows: Lanes
+        if in_parts(sets):
+            rows = BinnedParts.of(sets, categorical, bins, order, n_jobs)
+        else:
+            rows = PackedRows.of(sets, categorical, bins, order, n_jobs=n_jobs)
+        return cls(rows, growth, n_jobs)
 
     @property
     def splittable(self) -> bool:
@@ -167,8 +174,15 @@ class SymmetricRows:
         groups = len(self.rows.feature)
         return min(groups, max(1, round(self.growth.feature_fraction * groups)))
 
-    def model(self, derivatives: Derivatives, seed: int, start: Vector | None, n_jobs: int | None) -> "SymmetricModel":
-        """A model without trees whose rows have the weights of ``derivatives``, and these scores to start from."""
+    def model(self, derivatives: Any, seed: int, start: Any, n_jobs: int | None) -> "SymmetricModel":
+        """A model without trees whose rows have the weights of ``derivatives``, and these scores to start from.
+
+        In parts they are :class:`~rankwise.rankers.boosting.parted_rows.PartedDerivatives`, and a function of queries.
+        """
+        if not isinstance(self.rows, PackedRows):
+            from rankwise.rankers.boosting.parted_rows import PartedModel, PartedRows
+
+            return PartedModel(self, PartedRows.of(self, derivatives, start, self.n_jobs), seed, start)
         count = self.packed.n_documents
         weight = derivatives.weight
         learned = np.ones(count, np.uint8) if weight is None else (weight > 0).astype(np.uint8)
@@ -247,8 +261,15 @@ class SymmetricModel:
 
     def grow(self) -> None:
         """Add a tree; one leaf of value 0 where no split is possible."""
+        self.append(self.next_tree())
+
+    def next_tree(self) -> SymmetricTree:
+        """The tree that follows."""
         key = int(mixed(np.array([self.seed], np.uint64))[0]) ^ self.iteration
-        tree = grow_tree(self.shared, self.rows, self.iteration, key)
+        return grow_tree(self.shared, self.rows, self.iteration, key)
+
+    def append(self, tree: SymmetricTree) -> None:
+        """Add a tree."""
         self.trees.append(tree)
         self.iteration += 1
         self.rows.add(tree.asked, tree.value)

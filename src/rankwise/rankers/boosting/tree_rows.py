@@ -198,7 +198,7 @@ class TreeRows:
     def count(self, level: Level) -> tuple[int, Wholes, Wholes]:
         """See :class:`ModelRows`."""
         depth, memory, groups = len(level.asked), self.memory, len(level.groups)
-        bend = 0 if depth else self._pack(level)
+        bend = 0 if depth else self.pack(level)
         leaves = max(1 << depth >> 1, 1)
         every = self.sums or [sums_of(groups, leaves) for _ in self.shares]
         sums = [tuple(one[:groups] for one in own) for own in every]
@@ -247,7 +247,7 @@ class TreeRows:
         assert self.slopes is not None
         return self.slopes
 
-    def _pack(self, level: Level) -> int:
+    def pack(self, level: Level) -> int:
         """Round the derivatives and draw rows; returns the sum of the integers of the second derivatives."""
         memory, slopes = self.memory, self._slopes
         memory.leaf[:] = 0
