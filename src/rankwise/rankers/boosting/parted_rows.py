@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,7 +218,11 @@ class RangeRows:
         The number of trees in their scores.
     applied : int
         The number of splits of the next tree in their leaves; -1 where its derivatives are not rounded yet.
+    indispensable : bool
+        True: without these rows, every pass would begin with all trees.
     """
+
+    indispensable: ClassVar[bool] = True
 
     job: RangeJob
     queries: Queries
@@ -255,6 +259,11 @@ class RangeRows:
         found = cls(job, sizes, first, rows)
         found._begin()
         return found
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes that count as kept: none of those in files."""
+        return 0 if self.job.spills else len(self.rows.score) * _OF_A_ROW
 
     def answer(self, message: Message) -> Any:
         """The answer to a message; None if trees are lacking."""
@@ -443,7 +452,6 @@ class PartedRows:
         joined, known = parts.joined, parts.queries
         sizes = QuerySizes(joined.start, parts.ranges(n_jobs), parts.n_documents * 4 * len(parts.feature))
         queries = RangedQueries(sizes, known.executor, derivatives.weight, derivatives.weight is not None)
-        limit = getattr(known.executor, "memory_limit", None)
         begin = None if start is None else (start, replace(joined, weight=None))
         job = RangeJob(
             secrets.token_hex(8),
@@ -453,7 +461,7 @@ class PartedRows:
             growth.depth,
             growth.row_fraction,
             begin,
-            spills=limit is not None and parts.n_documents * _OF_A_ROW * (len(parts.models) + 1) > limit,
+            spills=_lacks_room(parts, sizes, n_jobs),
         )
         found = cls(queries, queries.work(job), derivatives, n_jobs)
         parts.models.add(found)
@@ -530,6 +538,18 @@ class PartedRows:
             if not behind:
                 break
         self.sent = len(self.trees)
+
+
+def _lacks_room(parts: BinnedParts, sizes: QuerySizes, n_jobs: int | None) -> bool:
+    """Whether the rows of another model do not fit into what workers may keep."""
+    executor = parts.queries.executor
+    limit = getattr(executor, "memory_limit", None)
+    if limit is None:
+        return False
+    stores = 1 if executor.name == "threads" else executor.workers(n_jobs)
+    largest = max((int(sizes.start[last] - sizes.start[first]) for first, last in sizes.ranges), default=0)
+    own = largest * -(-len(sizes.ranges) // stores) * _OF_A_ROW
+    return bool(own * (len(parts.models) + 1) > limit // stores)
 
 
 def _added(answers: Iterator[tuple[Any, ...]]) -> list[Any]:
