@@ -49,13 +49,15 @@ from rankwise.rankers.boosting.growing import (
 )
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import refuse_odd_codes
-from rankwise.rankers.boosting.parted_rows import LinearStart, PartedDerivatives, PartedRows
+from rankwise.rankers.boosting.parted_rows import LinearStart, PartedDerivatives, PartedRows, TreeJob
 from rankwise.rankers.boosting.shape_functions import ShapeFunctions
 from rankwise.rankers.boosting.symmetric import DEEPEST, SymmetricRows, TreeGrowth
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 if TYPE_CHECKING:
+    from rankwise.queries.passes.estimate import Estimate
+    from rankwise.queries.source import QuerySource
     from rankwise.rankers.boosting.folds import AnyRows
 
 Vector = NDArray[np.float64]
@@ -76,6 +78,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "refit": "all",
     },
 }  # fmt: skip
+# Trees of a model as one may expect them, for estimates.
+_USUAL_TREES = 400
 # The measure of symmetric trees is looked at after every so many.
 SYMMETRIC_LOOK = 10
 
@@ -332,6 +336,18 @@ class BoostedRanker(Ranker):
                     growth.finished.append(grown(growth.growing, growth.trees, bar))
         self._take(growth)
 
+    def _estimate(self, queries: ChunkedQueries) -> "Estimate":
+        """What a fit on these queries will cost, by the time of a tree on a chunk."""
+        found = super()._estimate(queries)
+        return replace(found, unit="tree", bytes=queries.n_documents * queries.n_features * self._setting("depth"))
+
+    def _expected_passes(self, queries: "QuerySource") -> Any:
+        """(a tree on a chunk, nothing, the usual number of trees, the largest)."""
+        job = TreeJob(self._loss(), self._setting("depth"), self._setting("row_fraction"))
+        folds = 0 if self.patience is None else 1 if len(queries.counted) > MANY else self.folds
+        models = folds + (0 if folds and self._setting("refit") == "average" else 1) + self._setting("seeds") - 1
+        return job, (), models * min(self.trees, _USUAL_TREES), models * self.trees
+
     def _refuse_missing(self, sets: Sequence[Any]) -> None:
         """Raise an error for NaN that a linear start has no use for, or that parts should have been made without."""
         for one in sets:
@@ -350,7 +366,8 @@ class BoostedRanker(Ranker):
         """Raise an error if trees cannot begin to learn."""
         if isinstance(fold.derivatives, PartedDerivatives):
             assert isinstance(rows, SymmetricRows)
-            PartedRows.of(rows, fold.derivatives, fold.start, self.n_jobs).refuse_stationary()
+            if rows.splittable:
+                PartedRows.of(rows, fold.derivatives, fold.start, self.n_jobs).refuse_stationary()
         else:
             refuse_stationary(fold.derivatives, fold.start, self.n_jobs)
 

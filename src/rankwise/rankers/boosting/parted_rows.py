@@ -32,7 +32,8 @@ from rankwise.rankers.boosting.annealed import begins_of, loss_before, mean_squa
 from rankwise.rankers.boosting.binned_parts import BinnedFile, BinnedParts, JoinedParts, QuerySizes, RangedQueries
 from rankwise.rankers.boosting.growing import STATIONARY
 from rankwise.rankers.boosting.objectives import Derivatives, normal_scores, typical
-from rankwise.rankers.boosting.symmetric import Split, SymmetricModel, SymmetricRows, SymmetricTree
+from rankwise.rankers.boosting.packed_rows import PackedRows
+from rankwise.rankers.boosting.symmetric import Split, SymmetricModel, SymmetricRows, SymmetricTree, TreeGrowth
 from rankwise.rankers.boosting.tree_rows import Comparison, Level, Piece, RowMemory, TreeRows
 
 if TYPE_CHECKING:
@@ -407,6 +408,33 @@ def _derivatives(loss: Loss, queries: Queries, empty: Callable[[int, Any], Any])
         return Derivatives(lists, weight, 1.0)
     lists = replace(lists, label=kept(lists.label), value=kept(lists.value))
     return Derivatives(lists, None if weight is None else kept(weight), 1.0)
+
+
+@dataclass(frozen=True)
+class TreeJob(Job):
+    """A tree on the queries of a chunk alone, whose time tells what one on all will take.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss.
+    depth, row_fraction : int and float
+        How trees are grown.
+    """
+
+    loss: Loss
+    depth: int
+    row_fraction: float
+
+    def prepare(self, queries: Queries, offset: int) -> SymmetricModel:
+        growth = TreeGrowth(depth=self.depth, row_fraction=self.row_fraction)
+        rows = SymmetricRows(PackedRows.of([queries], n_jobs=1), growth, 1)
+        return rows.model(Derivatives.of(self.loss, queries, 1), 0, None, 1)
+
+    def run(self, chunk: Chunk, prepared: SymmetricModel, *arguments: Any) -> tuple[()]:
+        if prepared.shared.splittable:
+            prepared.grow()
+        return ()
 
 
 # -------------------------------------------------------------------------------------------------------- at the client
