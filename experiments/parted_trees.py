@@ -53,7 +53,12 @@ def measure(folder: Path, in_memory: int, trees: int, jobs: int) -> dict[str, An
         "in memory": queries.n_documents,
         "jobs": jobs,
         "trees": trees,
-        "tree": {"cpu": cpu, "wall": wall, "in memory": cpu_in_memory * share, "in memory, wall": wall_in_memory * share},
+        "tree": {
+            "cpu": cpu,
+            "wall": wall,
+            "in memory": cpu_in_memory * share,
+            "in memory, wall": wall_in_memory * share,
+        },
         "first fit": {"cpu": first.cpu, "wall": first.wall, "reused": again},
         "anonymous": {"before": before, "peak": max(first.peak, peak)},
     }
@@ -63,9 +68,9 @@ def sentence(found: dict[str, Any]) -> str:
     """The figures in a sentence."""
     tree, first, memory = found["tree"], found["first fit"], found["anonymous"]
     return (
-        f"On {found['documents']:,} documents of {found['features']} features, a tree of depth 6 took {tree['cpu']:.2f} "
-        f"CPU seconds, {tree['cpu'] / tree['in memory']:.2f} times the cost of the same rows in memory, and anonymous "
-        f"memory was at most {memory['peak'] / 1e6:,.0f} MB. The first fit, which writes the bins, took "
+        f"On {found['documents']:,} documents of {found['features']} features, a tree of depth 6 took "
+        f"{tree['cpu']:.2f} CPU seconds, {tree['cpu'] / tree['in memory']:.2f} times the cost of the same rows in "
+        f"memory, and anonymous memory was at most {memory['peak'] / 1e6:,.0f} MB. The first fit, which writes the bins, took "
         f"{first['cpu'] - first['reused']:.0f} CPU seconds more than a second one "
         f"(`python3 run.py python -m experiments.parted_trees FOLDER --rows {found['documents']}`)."
     )

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,11 +62,11 @@ def parts(tmp_path):
 
 def binned(parts):
     """The files of bins beside the parts."""
-    return sorted((path for path in (os.path.join(parts.path, ".binned"),) for path in _files(path)))
+    return files_of(Path(parts.path) / ".binned")
 
 
-def _files(folder):
-    return [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 # ------------------------------------------------------------------------------------------------------ the same bits
@@ -108,7 +109,7 @@ def test_trees_from_a_linear_start(loss, tmp_path):
         options = {**SMALL, "loss": loss, "start": start, "sigmas": sigmas}
         own = rw.BoostedRanker(**options).fit(train, validation=held)
         assert_same(own, rw.BoostedRanker(**options).fit(parts, validation=held))
-    with pytest.raises(DataError, match="has no finite feature .*, and BoostedRanker with start= gives no meaning"):
+    with pytest.raises(DataError, match=r"has no finite feature .*, and BoostedRanker with start= gives no meaning"):
         rw.BoostedRanker(**options).fit(parts_of(queries(), tmp_path / "gaps"))
 
 
@@ -181,7 +182,9 @@ def test_what_a_range_was_asked_before_it_can_be_asked_again(parts, monkeypatch)
 def test_rows_that_do_not_fit_into_the_memory_limit_stand_in_files(parts, monkeypatch):
     own, spilled = rw.BoostedRanker(**SMALL).fit(queries()), []
     made = parted_rows._Spilled.__init__
-    monkeypatch.setattr(parted_rows._Spilled, "__init__", lambda self, size: (spilled.append(size), made(self, size))[1])
+    monkeypatch.setattr(
+        parted_rows._Spilled, "__init__", lambda self, size: (spilled.append(size), made(self, size))[1]
+    )
     limited = parts.on("threads", memory_limit=1000)
     assert_same(own, rw.BoostedRanker(**SMALL).fit(limited))
     assert spilled
@@ -236,16 +239,15 @@ def test_bins_are_written_once_and_reused(parts, tmp_path):
 @pytest.mark.parametrize("how", ["cut", "changed", "removed", "foreign"])
 def test_files_of_bins_that_are_damaged_or_missing_are_written_again(how, parts):
     own = rw.BoostedRanker(**SMALL).fit(parts)
-    whole = {path: open(path, "rb").read() for path in binned(parts)}
+    whole = {path: path.read_bytes() for path in binned(parts)}
     for path, content in whole.items():
-        os.unlink(path)
+        path.unlink()
         if how != "removed":
             changed = bytearray(content)
             changed[-9] ^= 1
-            with open(path, "wb") as file:
-                file.write({"cut": content[:-7], "changed": bytes(changed), "foreign": b"notes"}[how])
+            path.write_bytes({"cut": content[:-7], "changed": bytes(changed), "foreign": b"notes"}[how])
     assert_same(own, rw.BoostedRanker(**SMALL).fit(parts))
-    assert {path: open(path, "rb").read() for path in binned(parts)} == whole
+    assert {path: path.read_bytes() for path in binned(parts)} == whole
 
 
 def test_a_run_that_was_killed_while_it_wrote_bins_goes_on(parts, monkeypatch):
@@ -271,7 +273,7 @@ def test_bins_of_a_folder_that_cannot_be_written_to_are_in_the_cache(parts, tmp_
     (tmp_path / "lists" / ".binned").write_text("no folder")
     monkeypatch.setattr("rankwise.rankers.boosting.binned_parts.user_cache", lambda: tmp_path / "cache")
     assert_same(rw.BoostedRanker(**SMALL).fit(queries()), rw.BoostedRanker(**SMALL).fit(parts))
-    assert len(_files(tmp_path / "cache" / "binned")) > 4
+    assert len(files_of(tmp_path / "cache" / "binned")) > 4
 
 
 # --------------------------------------------------------------------------------------------------------- checkpoints

@@ -207,7 +207,7 @@ class BinnedFile(NamedTuple):
             words = store.array("words")
             if words.size:
                 # a private copy of what is written, which is nothing: kernels are compiled for arrays that can be
-                words = np.memmap(self.path, place.dtype, "c", place.offset, place.shape)
+                words = np.asarray(np.memmap(self.path, place.dtype, "c", place.offset, place.shape))
             _opened[self.path] = words
         weight = store.map("document_weight", np.float64, (None,)) if "document_weight" in store else None
         return words, store.map("y", np.float64, (None,)), weight
@@ -223,7 +223,7 @@ class BinnedFile(NamedTuple):
 
     def write(self, rows: PackedRows, y: Vector, document_weight: Vector | None) -> NDArray[np.uint8]:
         """Write the file as a whole; returns which lanes have NaN."""
-        holes = (rows.facts[:, 1] != 0).astype(np.uint8)
+        holes: NDArray[np.uint8] = (rows.facts[:, 1] != 0).astype(np.uint8)
         arrays: dict[str, NDArray[Any]] = {"words": rows.words, "y": y, "holes": holes}
         if document_weight is not None:
             arrays["document_weight"] = document_weight
@@ -362,7 +362,7 @@ class BinnedParts(Lanes):
         digest = hashlib.sha256(repr((about, identities)).encode()).hexdigest()[:32]
         folder = _folder(queries.source, digest)
         lanes = _lanes(str(folder / "lanes.rankwise"), digest, sets, joined, categorical, bins, order, n_jobs)
-        facts, files = lanes.facts.copy(), []
+        facts, files = lanes.facts.copy(), list[BinnedFile]()
         for one, source, base, own in zip(sets, joined.sources, joined.firsts, ranges, strict=False):
             named = {
                 first: BinnedFile(str(folder / f"{base + first:010d}.rankwise"), digest, base + first, base + last)

@@ -49,7 +49,7 @@ class Derivatives:
     constant: float
 
     @classmethod
-    def of(cls, loss: Loss, queries: Queries, n_jobs: int | None = None) -> Self:
+    def of(cls, loss: Loss, queries: Queries, n_jobs: int | None = None, constant: float | None = None) -> Self:
         """Prepare queries; document weights are those of the loss, or else factors of the rows."""
         own = differing_weights(queries)
         inside = own if loss.document_weights else None
@@ -57,7 +57,8 @@ class Derivatives:
         weight = None if queries.weight is None else queries.weight[queries.query_of_row]
         if own is not None and inside is None:
             weight = own if weight is None else weight * own
-        constant = 1.0 if loss.curvature is not None else typical_slope(lists, n_jobs)
+        if constant is None:
+            constant = 1.0 if loss.curvature is not None else typical_slope(lists, n_jobs)
         return cls(lists, weight, constant)
 
     def without(self, rows: Numbers) -> Self:

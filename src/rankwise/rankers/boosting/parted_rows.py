@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
-from rankwise.losses.compute import PreparedLists, loss_lists
+from rankwise.losses.compute import loss_lists
 from rankwise.queries.passes.journal import digest_of
 from rankwise.queries.queries import Queries
-from rankwise.queries.source import Chunk, Job, differing_weights
+from rankwise.queries.source import Chunk, Job
 from rankwise.rankers._base import linear_scores
 from rankwise.rankers.boosting.annealed import begins_of, loss_before, mean_square, squares_within
 from rankwise.rankers.boosting.binned_parts import BinnedFile, BinnedParts, JoinedParts, QuerySizes, RangedQueries
@@ -245,13 +245,16 @@ class RangeRows:
             labels.append(y)
             weights.append(np.ones(count) if weight is None else weight)
             row += count
-        empty = _Spilled(row * _OF_A_ROW + (1 << 12)) if job.spills else np.empty
         weighted = any(weight is not None for _, _, weight in opened)
         queries = sizes._replace(
             y=np.asarray(opened[0][1]) if len(opened) == 1 else np.concatenate(labels),
             document_weight=np.concatenate(weights) if weighted else None,
         )
-        derivatives = _derivatives(job.loss, queries, empty)
+        derivatives = Derivatives.of(job.loss, queries, 1, constant=1.0)
+        empty: Callable[[int, Any], NDArray[Any]] = np.empty
+        if job.spills:
+            empty = _Spilled(row * _OF_A_ROW + (1 << 12))
+            derivatives = _in_file(derivatives, empty)
         learned = empty(row, np.uint8)
         learned[:] = 1 if derivatives.weight is None else derivatives.weight > 0
         memory = RowMemory.of(row, job.depth, empty)
@@ -385,29 +388,24 @@ class _Spilled:
     def __call__(self, count: int, dtype: Any) -> NDArray[Any]:
         """An array of unknown content."""
         size = count * np.dtype(dtype).itemsize
-        found = np.asarray(self._bytes[self._used : self._used + size]).view(dtype)
+        found: NDArray[Any] = np.asarray(self._bytes[self._used : self._used + size]).view(dtype)
         self._used += -(-size // 64) * 64
         return found
 
 
-def _derivatives(loss: Loss, queries: Queries, empty: Callable[[int, Any], Any]) -> Derivatives:
-    """The derivatives of a range, in memory of this kind."""
-    own = differing_weights(queries)
-    inside = own if loss.document_weights else None
-    lists = PreparedLists.of(loss, queries.labels(), queries.start, None, inside)
-    weight = None if queries.weight is None else queries.weight[queries.query_of_row]
-    if own is not None and inside is None:
-        weight = own if weight is None else weight * own
+def _in_file(derivatives: Derivatives, empty: Callable[[int, Any], Any]) -> Derivatives:
+    """Derivatives whose arrays of numbers per row stand in memory of this kind."""
 
-    def kept(array: Vector) -> Vector:
+    def kept(array: Vector | None) -> Any:
+        if array is None:
+            return None
         copy = empty(len(array), np.float64)
         copy[:] = array
         return copy
 
-    if empty is np.empty:
-        return Derivatives(lists, weight, 1.0)
+    lists = derivatives.lists
     lists = replace(lists, label=kept(lists.label), value=kept(lists.value))
-    return Derivatives(lists, None if weight is None else kept(weight), 1.0)
+    return replace(derivatives, lists=lists, weight=kept(derivatives.weight))
 
 
 @dataclass(frozen=True)
@@ -523,7 +521,7 @@ class PartedRows:
         owner = np.searchsorted(start, rows, side="right") - 1
         numbers, place = np.unique(owner, return_inverse=True)
         before = np.append(0, np.cumsum(start[numbers + 1] - start[numbers]))[place]
-        return self._joined("scores", numbers)[before + rows - start[owner]]
+        return np.asarray(self._joined("scores", numbers)[before + rows - start[owner]])
 
     def variance(self) -> float:
         """The variance of scores within queries."""

@@ -33,7 +33,6 @@ from rankwise._kernels.splits import (
 )
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
-from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import Lanes, PackedRows, with_signs
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble

@@ -91,7 +91,9 @@ class ModelRows(Protocol):
         Number of rows that are learned from; known after the first question.
     """
 
-    n_learned: int
+    @property
+    def n_learned(self) -> int:
+        """Number of rows that are learned from."""
 
     def largest(self, iteration: int) -> tuple[float, float, int]:
         """(largest first derivative in size, largest second one, rows with a curvature) before tree ``iteration``."""
