@@ -19,6 +19,7 @@ from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.losses.compute import loss_lists
 from rankwise.queries.queries import Queries
+from rankwise.rankers.boosting.binned_parts import JoinedParts, in_parts
 from rankwise.rankers.boosting.objectives import Derivatives, rescale_derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.boosting.tree_files import concat_trees
@@ -38,8 +39,6 @@ def joined(sets: Sequence[Any]) -> Any:
 
     With a set in parts they are :class:`~rankwise.rankers.boosting.binned_parts.JoinedParts`.
     """
-    from rankwise.rankers.boosting.binned_parts import JoinedParts, in_parts  # other engines do not need it
-
     if in_parts(sets):
         return JoinedParts.of(sets)
     sizes = np.concatenate([one.sizes for one in sets])

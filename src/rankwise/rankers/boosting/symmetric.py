@@ -33,6 +33,7 @@ from rankwise._kernels.splits import (
 )
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
+from rankwise.rankers.boosting.binned_parts import BinnedParts, in_parts
 from rankwise.rankers.boosting.packed_rows import Lanes, PackedRows, with_signs
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
@@ -150,8 +151,6 @@ class SymmetricRows:
         n_jobs: int | None,
     ) -> "SymmetricRows":
         """Bin the documents of these sets; the seed groups features where trees see some of the groups alone."""
-        from rankwise.rankers.boosting.binned_parts import BinnedParts, in_parts  # which stands on this module
-
         order = None
         if growth.feature_fraction < 1:
             order = np.random.default_rng(seed).permutation(sets[0].n_features)
@@ -179,7 +178,7 @@ class SymmetricRows:
         In parts they are :class:`~rankwise.rankers.boosting.parted_rows.PartedDerivatives`, and a function of queries.
         """
         if not isinstance(self.rows, PackedRows):
-            from rankwise.rankers.boosting.parted_rows import PartedModel, PartedRows
+            from rankwise.rankers.boosting.parted_rows import PartedModel, PartedRows  # it stands on this module
 
             return PartedModel(self, PartedRows.of(self, derivatives, start, self.n_jobs), seed, start)
         count = self.packed.n_documents
