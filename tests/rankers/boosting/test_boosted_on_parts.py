@@ -236,6 +236,17 @@ def test_bins_are_written_once_and_reused(parts, tmp_path):
     assert again.n_documents == parts.n_documents
 
 
+def test_bins_that_no_fit_has_used_for_a_month_are_removed(parts):
+    rw.BoostedRanker(**SMALL).fit(parts)
+    (used,) = (Path(parts.path) / ".binned").iterdir()
+    for name, days in (("old", 31), ("young", 29)):
+        (used.parent / name).mkdir()
+        os.utime(used.parent / name, (time.time() - days * 86_400,) * 2)
+    os.utime(used, (time.time() - 40 * 86_400,) * 2)
+    rw.BoostedRanker(**SMALL).fit(parts)
+    assert sorted(one.name for one in used.parent.iterdir()) == sorted([used.name, "young"])
+
+
 @pytest.mark.parametrize("how", ["cut", "changed", "removed", "foreign"])
 def test_files_of_bins_that_are_damaged_or_missing_are_written_again(how, parts):
     own = rw.BoostedRanker(**SMALL).fit(parts)

@@ -9,6 +9,8 @@ missing or damaged, each as a whole: so a run that was killed while it wrote the
 
 import hashlib
 import os
+import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -51,6 +53,7 @@ _LANES, _ROWS = "lanes of bins", "binned rows"
 # A data set has about so many files at least and at most, of 65,536 to 262,144 documents in between: several per
 # worker, and few enough to be mapped all at once.
 _FEWEST, _MOST, _LARGE = 16, 256, 4
+_MONTH = 30 * 86_400  # seconds
 
 
 # ---------------------------------------------------------------------------------------------------------- queries
@@ -410,8 +413,17 @@ def _folder(source: Any, digest: str) -> Path:
             found = place / digest
             found.mkdir(parents=True, exist_ok=True)
             if os.access(found, os.W_OK):
+                os.utime(found)
+                _remove_old(place)
                 return found
     raise RankwiseError(f"bins can be written neither to {source.path} nor to {user_cache()}: allow one of them")
+
+
+def _remove_old(place: Path) -> None:
+    """Remove the bins that no fit has used for a month."""
+    for other in place.iterdir():
+        if time.time() - other.stat().st_mtime > _MONTH:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _lanes(
