@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from rankwise.queries.passes.executors import Threads
 from rankwise.queries.passes.journal import Journal
 from rankwise.rankers.boosting import boosted, packed_rows, parted_rows
 from rankwise.rankers.boosting.symmetric import SymmetricModel
+from rankwise.rankers.boosting.tree_rows import TreeRows
 from tests.rankers.test_parts import assert_same, write_parts
 
 CUTS = (1, 10_000, 1 << 30)
@@ -177,6 +179,31 @@ def test_what_a_range_was_asked_before_it_can_be_asked_again(parts, monkeypatch)
 
     monkeypatch.setattr(parted_rows.RangeRows, "answer", twice)
     assert_same(rw.BoostedRanker(**SMALL).fit(queries()), rw.BoostedRanker(**SMALL).fit(parts))
+
+
+def test_a_range_that_was_interrupted_begins_again(parts, monkeypatch):
+    own, failed = rw.BoostedRanker(**SMALL).fit(queries()), []
+    for name in ("count", "close", "add"):
+        usual = getattr(TreeRows, name)
+
+        def failing(self, *given, usual=usual, name=name):
+            found = usual(self, *given)
+            if len(failed) < 40 and random.random() < 0.02:
+                failed.append(name)
+                raise InterruptedError
+            return found
+
+        monkeypatch.setattr(TreeRows, name, failing)
+
+    def again(self, message, answer=parted_rows.RangeRows.answer):
+        while True:
+            with suppress(InterruptedError):
+                return answer(self, message)
+
+    random = np.random.default_rng(0)
+    monkeypatch.setattr(parted_rows.RangeRows, "answer", again)
+    assert_same(own, rw.BoostedRanker(**SMALL).fit(parts))
+    assert set(failed) == {"count", "close", "add"}
 
 
 def test_rows_that_do_not_fit_into_the_memory_limit_stand_in_files(parts, monkeypatch):

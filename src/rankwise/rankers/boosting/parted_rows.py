@@ -43,8 +43,12 @@ Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 logger = logging.getLogger("rankwise")
 
-# What a model keeps of a row, in bytes, with labels that are copied.
-_OF_A_ROW = 56
+# What a model keeps of a row between passes, in bytes: score, both derivatives, label, what the loss makes of it,
+# weight, leaf, and whether it is drawn and learned from.
+_OF_A_ROW = 5 * 8 + 2 + 1 + 1
+
+# More trees than there can be.
+_UNKNOWN = 1 << 62
 
 Start = Callable[[Queries], Vector]
 
@@ -216,9 +220,10 @@ class RangeRows:
     rows : TreeRows
         The rows.
     iteration : int
-        The number of trees in their scores.
+        The number of trees in their scores; more than there are while scores are computed, which may be interrupted.
     applied : int
-        The number of splits of the next tree in their leaves; -1 where its derivatives are not rounded yet.
+        The number of splits of the next tree in their leaves; -1 where that is not known, or derivatives are not
+        rounded yet.
     indispensable : bool
         True: without these rows, every pass would begin with all trees.
     """
@@ -229,7 +234,7 @@ class RangeRows:
     queries: Queries
     first: int
     rows: TreeRows
-    iteration: int = 0
+    iteration: int = _UNKNOWN
     applied: int = -1
     lock: Any = field(default_factory=threading.Lock, repr=False)
 
@@ -300,6 +305,7 @@ class RangeRows:
             self._follow(level, depth - 1)
         elif self.rows.slopes is None:
             self.rows.largest(self.iteration)
+        self.applied = -1
         found = self.rows.count(level)
         self.applied = depth
         return found
@@ -309,6 +315,7 @@ class RangeRows:
         depth = len(level.asked)
         if self.applied != depth:
             self._follow(level, depth - 1)
+        self.applied = -1
         found = self.rows.close(level)
         self.applied = depth
         return found
@@ -340,7 +347,7 @@ class RangeRows:
 
     def _begin(self) -> None:
         """The scores before the first tree."""
-        self.iteration, self.applied, self.rows.slopes = 0, -1, None
+        self.iteration, self.applied, self.rows.slopes = _UNKNOWN, -1, None
         self.rows.score[:] = 0.0
         if self.job.begin is not None:
             scores, joined = self.job.begin
@@ -348,14 +355,16 @@ class RangeRows:
             for block in joined.blocks(self.first, self.first + len(self.queries)):
                 self.rows.score[row : row + block.n_documents] = scores(block)
                 row += block.n_documents
+        self.iteration = 0
 
     def _add(self, asked: Sequence[Comparison], value: Vector) -> None:
         """Add a tree, whose splits are applied where they are not."""
         if asked and self.applied != len(asked):
             self.rows.memory.leaf[:] = 0
             self._apply(asked, len(asked))
+        following, self.iteration = self.iteration + 1, _UNKNOWN
         self.rows.add(asked, value)
-        self.iteration, self.applied, self.rows.slopes = self.iteration + 1, -1, None
+        self.iteration, self.applied, self.rows.slopes = following, -1, None
 
     def _follow(self, level: Level, depth: int) -> None:
         """Bring rows to a level of the tree under way, if they are not there."""
@@ -367,6 +376,7 @@ class RangeRows:
 
     def _apply(self, asked: Sequence[Comparison], depth: int) -> None:
         """Apply splits to leaves; the sums that come with it are not used."""
+        self.applied = -1
         for number in range(1, depth + 1):
             self.rows.close(Level(0, (1.0, 1.0), tuple(asked[:number]), np.zeros(0, np.uint8), np.zeros(0, np.int64)))
 
