@@ -25,7 +25,9 @@ from rankwise._tables import Table
 from rankwise.errors import RankwiseError
 
 QUALITY = "quality"  # not of speed: it has a page of its own, and takes half an hour
-PEERS = ("numpy", "numba", "scikit-learn", "xgboost-cpu", "pytrec-eval-terrier", "ir-measures")
+PEERS = (
+    "numpy", "numba", "scikit-learn", "lightgbm", "xgboost-cpu", "catboost", "pytrec-eval-terrier", "ir-measures",
+)  # fmt: skip
 
 
 def names() -> list[str]:

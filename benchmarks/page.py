@@ -31,7 +31,11 @@ SPEED = (
     ("read_letor", "136 features", "2 threads", "scikit-learn", "read 200 MB of LETOR text"),
     ("measure_lists", "nDCG@10 and AP", "evaluate()", "pytrec_eval", "nDCG@10 and AP of 10,000 lists"),
     ("measure_lists", "nDCG@10 and AP", "evaluate()", "ir-measures", "nDCG@10 and AP of 10,000 lists"),
-    ("boosted_large", "1,200,000 x 136 float32", "processor seconds", "LightGBM", "100 trees on 1,200,000 documents"),
+    ("symmetric_trees", "1,200,000 x 136 float32", "processor seconds", "LightGBM", "100 trees on 1,200,000 documents"),
+    ("symmetric_trees", "300,000 x 136 float32", "processor seconds", "XGBoost", "100 trees on 300,000 documents"),
+    ("symmetric_trees", "300,000 x 136 float32", "processor seconds", "CatBoost", "100 trees on 300,000 documents"),
+    ("scorer", "1,000 x 136 float32 by 500", "predict", "LightGBM", "scores of 1,000 documents by 500 trees"),
+    ("scorer", "20 x 136 float32 by 500", "Scorer", "LightGBM", "scores of 20 documents by 500 trees"),
     ("ranksvm", "squared hinge", "", "LinearSVC", "RankSVM on 10,000 documents"),
     ("adarank", "nDCG@10, 50 rounds, 33,000", "", "RankLib", "AdaRank, 50 rounds"),
     ("boosting", "RankBoost, 300 rounds on an", "", "RankLib", "RankBoost, 300 rounds"),
@@ -311,7 +315,7 @@ The peak beside the data, or of the process where the task reads a file.
 {memory}
 
 ```console
-$ python3 run.py bench linear_large boosted_large read_letor
+$ python3 run.py bench linear_large symmetric_trees read_letor
 ```
 
 ## Service

@@ -1,15 +1,23 @@
-"""One query of 200 documents, as a search engine asks for it: a `Scorer` against the least that NumPy could do.
+"""Scores as users ask for them: of one query, as a search engine does, and of many documents.
 
-``np.argsort(-(X @ w))`` checks nothing, keeps no order among equals, and has other bits for a row in another list.
+A `Scorer` of a linear ranker ranks 200 documents, against the least that NumPy could do: ``np.argsort(-(X @ w))``
+checks nothing, keeps no order among equals, and has other bits for a row in another list. 500 trees of depth 6 score
+20 documents and more, against ``predict`` of LightGBM with as many trees of 31 leaves: processor time of one thread,
+with the Python call.
 """
 
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from benchmarks.clock import best_of, row
+from benchmarks.symmetric_trees import data
 
 DOCUMENTS, FEATURES, CALLS = 200, 136, 5_000
+TREES, GROWN = 500, 60_000
 
 
 def linear(dtype: Any) -> dict[str, Any]:
@@ -36,8 +44,45 @@ def steps() -> dict[str, Any]:
     return row(work, "predict", predict, ours, f"Scorer.rank, {ours * 1e6:.0f} us", "1 x")
 
 
+def trees(features: int) -> list[dict[str, Any]]:
+    import lightgbm
+
+    import rankwise as rw
+    from rankwise.rankers.scorer import Scorer
+
+    X, y, sizes = data(GROWN, 1)
+    X = np.ascontiguousarray(X[:, :features])
+    model = rw.BoostedRanker(trees=TREES, patience=None, n_jobs=1).fit(rw.Queries.from_arrays(X, y, group=sizes))
+    params = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1, "num_leaves": 31, "learning_rate": 0.05}
+    booster = lightgbm.train(params, lightgbm.Dataset(X, y, group=sizes, params=params), TREES)
+    scorer, rows = Scorer(model), []
+    for documents, calls, how, target in (
+        (20, 200, "Scorer.scores", "5 x"),
+        (20, 200, "predict", "-"),
+        (1_000, 20, "Scorer.scores", "20 x"),
+        (1_000, 20, "predict", "20 x"),
+        (GROWN, 1, "predict", "20 x"),
+    ):
+        some, score = X[:documents], model.predict if how == "predict" else scorer.scores
+        ours = of_calls(calls, partial(score, some))
+        theirs = of_calls(calls, partial(booster.predict, some, num_threads=1))
+        work = f"scores of {documents:,} x {features} float32 by {TREES} trees"
+        rows.append(row(work, "LightGBM predict, 31 leaves", theirs, ours, f"{how}, 1 thread", target))
+    return rows
+
+
+def of_calls(count: int, work: Callable[[], Any]) -> float:
+    """Processor seconds of a call, of the fastest of five times so many."""
+
+    def calls() -> None:
+        for _ in range(count):
+            work()
+
+    return best_of(5, calls, time.process_time) / count
+
+
 def run() -> list[dict[str, Any]]:
-    return [linear(np.float64), linear(np.float32), steps()]
+    return [linear(np.float64), linear(np.float32), steps(), *trees(FEATURES), *trees(20)]
 
 
 if __name__ == "__main__":

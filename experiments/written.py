@@ -29,6 +29,8 @@ from benchmarks.quality import page as quality_page
 from benchmarks.sent import read_all
 from experiments import (
     boosted_annealing,
+    boosted_categories,
+    boosted_growth,
     bounds_by_angle,
     certificates,
     clicks,
@@ -76,7 +78,11 @@ def blocks() -> dict[str, Mapping[str, str]]:
     shown = {name: Certificate.from_dict(one) for name, one in stored("certificates").items()}
     results = stored("direct_results")
     return {
-        "boosting.md": boosted_annealing.blocks(stored("boosted_annealing")),
+        "boosting.md": {
+            **boosted_annealing.blocks(stored("boosted_annealing")),
+            **boosted_growth.blocks(stored("boosted_growth")),
+            "categories": boosted_categories.table(stored("boosted_categories")),
+        },
         "bounds_holdout.md": {
             "ohsumed": holdout_widths.ohsumed_table(stored("holdout_widths")),
             "coins": holdout_widths.coins_table(stored("holdout_widths")),
@@ -120,6 +126,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "exported": exported.rankers_table(stored("exported_results")),
             "ridge": exported.ridge_table(stored("exported_results")),
             "ensembles": exported.trees_table(stored("exported_results")),
+            "stacks": exported.stacks_table(stored("exported_results")),
         },
         "quality.md": quality_page.blocks(stored("quality")),
         "reproduction.md": {name: block() for name, block in reproduction_tables.BLOCKS.items()},

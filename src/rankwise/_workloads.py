@@ -186,6 +186,8 @@ def _read_table(folder: Path) -> None:
 
 # Settings that reach other code than the examples that a ranker declares.
 _MORE: dict[str, list[dict[str, Any]]] = {
+    # numbers of leaves of two bytes, and fewer bins than values
+    "BoostedRanker": [{"trees": 2, "patience": None, "depth": 9, "bins": 8}],
     "ListNet": [{"solver": "lbfgs", "alpha": 0.1, "steps": 3}, {"target": "gains", "averaging": "uniform"}],
     "RankSVM": [{"alpha": 0.1, "loss": "squared", "penalty": "l1"}],
     "SmoothRank": [

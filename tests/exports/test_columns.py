@@ -23,6 +23,7 @@ RANKERS = {
     "linear": lambda: rw.RidgeRanker(alpha=1.0),
     "steps": lambda: rw.RankBoost(rounds=20),
     "trees": lambda: rw.BoostedRanker(trees=8, seeds=1, patience=None),
+    "stack": lambda: rw.AutoRanker(folds=2, max_trees=10),
 }
 
 

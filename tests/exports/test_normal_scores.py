@@ -34,7 +34,7 @@ def difference(model, target, sample):
     return export(model, target, sample=sample).parity.largest_difference
 
 
-@pytest.mark.parametrize("target", ["python", "c"])
+@pytest.mark.parametrize("target", ["python", "c", "sql", "vespa"])
 @pytest.mark.parametrize("how", ["queries", "map"])
 def test_linear_weights_on_normal_scores_are_curves_on_raw_features(target, how):
     raw = documents()
@@ -64,8 +64,8 @@ def test_thresholds_on_normal_scores_are_exact_on_raw_features(ranker):
 
 def test_engines_of_weighted_sums_name_those_that_hold_curves():
     model = rw.MappedRanker(rw.Scaler("normal"), rw.RidgeCommittee()).fit(documents())
-    with pytest.raises(RankwiseError, match=r"SQL holds a weighted sum .* export to c, onnx, python"):
-        export(model, "sql")
+    with pytest.raises(RankwiseError, match=r"RankLib holds a weighted sum .* export to c, onnx, python, sql, vespa"):
+        export(model, "ranklib")
     network = rw.NeuralRanker(hidden=(2,), epochs=1).fit(rw.Scaler("normal").fit_transform(documents()))
     with pytest.raises(RankwiseError, match="files hold for linear weights and for trees: learn from"):
         export(network, "python")

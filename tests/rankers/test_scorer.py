@@ -16,7 +16,9 @@ from rankwise.rankers.scorer import Scorer
 LISTS = rw.make_lists(30, documents=(2, 20), features=5, random_state=1)
 LINEAR = rw.SLAMPerceptron().fit(LISTS)
 STEPS = rw.RankBoost(rounds=8).fit(LISTS)
-FITTED = [LINEAR, STEPS, rw.FRank(rounds=3).fit(LISTS), rw.RidgeRanker().fit(LISTS)]
+TREES = rw.BoostedRanker(trees=12, patience=None, start="ridge").fit(LISTS)
+STACK = rw.AutoRanker(max_trees=10, folds=2).fit(LISTS)
+FITTED = [LINEAR, STEPS, TREES, STACK, rw.FRank(rounds=3).fit(LISTS), rw.RidgeRanker().fit(LISTS)]
 
 
 @pytest.mark.parametrize("model", FITTED, ids=lambda model: model.name)
@@ -28,6 +30,7 @@ def test_scores_and_order_are_those_of_predict(model, dtype, seed, rows, grain):
     X = (np.round(X / grain) * grain if grain else X).astype(dtype)  # a coarse grain makes ties
     expected = model.predict(X)
     scorer = Scorer(model)
+    assert scorer.is_compiled
     np.testing.assert_array_equal(scorer.scores(X), expected)
     np.testing.assert_array_equal(scorer.rank(X), sorted(range(rows), key=lambda row: -expected[row]))
 
@@ -77,10 +80,21 @@ def test_a_weight_of_zero_hides_nothing():
 def test_missing_values_are_filled_as_the_ranker_was_told(missing):
     X = LISTS[5].X.copy()
     X[0, 1] = np.nan
-    for kind in (rw.SLAMPerceptron(missing=missing), rw.RankBoost(rounds=5, missing=missing)):
+    trees = rw.BoostedRanker(trees=9, patience=None, missing=missing)
+    for kind in (rw.SLAMPerceptron(missing=missing), rw.RankBoost(rounds=5, missing=missing), trees):
         model = kind.fit(LISTS)
         one = rw.Queries.from_arrays(X, group=[len(X)], missing=missing)
         np.testing.assert_array_equal(Scorer(model).scores(X), model.predict(one))
+
+
+def test_trees_send_missing_values_as_predict_does_and_refuse_infinity():
+    X = LISTS[5].X.copy()
+    X[0, 1] = np.nan
+    model = rw.AutoRanker(members=("trees", "normal"), max_trees=10, folds=2).fit(LISTS)
+    np.testing.assert_array_equal(Scorer(model).scores(X), model.predict(X))
+    X[1, 2] = np.inf
+    with pytest.raises(DataError, match="X is infinite at row 1, feature 2 "):
+        Scorer(model).scores(X)
 
 
 def test_finite_features_that_are_too_large_are_left_to_predict():

@@ -46,6 +46,7 @@ def best_split(gradient, curvature, groups, features, leaves, scale, l2):
     by_gradient, by_curvature = scale
     best, found, place, best_lane, best_kind, best_bin = -np.inf, False, 0, 0, 0, 0
     total, divides = np.empty((3, BINS)), np.empty((3, BINS), np.bool_)
+    free = np.int64(0)  # for a literal 0 numba would compile the worth once more
     for a in range(len(groups)):
         for lane in range(LANES):
             bins, has_nan, categorical, sign = features[groups[a] * LANES + lane]
@@ -65,14 +66,14 @@ def best_split(gradient, curvature, groups, features, leaves, scale, l2):
                 if categorical == 1:
                     for b in range(1, bins):
                         total[0, b] += _worth_of_two(
-                            g[b], h[b], all_g - g[b], all_h - h[b], 0, by_gradient, by_curvature, l2
+                            g[b], h[b], all_g - g[b], all_h - h[b], free, by_gradient, by_curvature, l2
                         )
                         divides[0, b] |= 0 < h[b] < all_h
                     continue
                 left_g, left_h = g[0], h[0]
                 if has_nan == 1:
                     total[1, 0] += _worth_of_two(
-                        all_g - left_g, all_h - left_h, left_g, left_h, 0, by_gradient, by_curvature, l2
+                        all_g - left_g, all_h - left_h, left_g, left_h, free, by_gradient, by_curvature, l2
                     )
                     divides[1, 0] |= 0 < left_h < all_h
                 for b in range(1, bins - 1):
@@ -103,7 +104,7 @@ def describe_split(gradient, curvature, place, lane, kind, number, bins, leaves,
     for c in range(leaves):
         first = c * WIDTH + lane * BINS
         g, h = gradient[place, first : first + bins], curvature[place, first : first + bins]
-        left_g, left_h, right_g, right_h = 0, 0, 0, 0
+        left_g = left_h = right_g = right_h = np.int64(0)  # not literals, as above
         for b in range(bins):
             right = b > number
             if kind == BUT_ONE:

@@ -29,7 +29,7 @@ Divided = tuple["Queries", "Queries", "Queries"]  # training, validation and tes
 _FOLDER = Path("rankwise-demo")
 _MEASURES = ("nDCG@10", "AP")
 # One batch ranker of each family; for online rankers there is ``rankwise simulate``.
-_RANKERS = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "MaxPairRanker", "SLAMRanker", "SmoothRank")
+_RANKERS = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "SLAMRanker", "SmoothRank", "AutoRanker")
 
 
 def demo(

@@ -296,7 +296,7 @@ class BatchRun:
             "columns": self._columns(),
             "measure": self.model._measure().title,
             "chosen": self._choices(),
-            "reason": getattr(self.model, "reason_", None),
+            "weights": self._members(),
             "parts": {name: self._evaluate(part) for name, part in parts.items() if part is not None},
             "leaks": [asdict(leak) for leak in self.leaks],
             "certificate": None if self.test is None else self.model.certificate(None, self.test).to_dict(),
@@ -310,6 +310,12 @@ class BatchRun:
         left = {row["column"]: row["reason"] for row in builder.plan_ if not row["features"]}
         roles = {role: name for role, name in builder.roles_.items() if name is not None}
         return {"used": list(builder.columns_in_), "left_out": left, "roles": roles}
+
+    def _members(self) -> dict[str, float] | None:
+        """The weights of the members of an AutoRanker; None for another ranker."""
+        from rankwise.rankers.auto.auto_ranker import AutoRanker
+
+        return self.model.weights_ if isinstance(self.model, AutoRanker) else None
 
     def _choices(self) -> dict[str, float]:
         """Numbers that the fit chose: attributes that repeat the name of a parameter with an underscore."""
@@ -335,8 +341,8 @@ class BatchRun:
             return
         chosen = "".join(f", {name} {value:g}" for name, value in results["chosen"].items())
         print(f"{results['ranker']} on {results['features']:,} features{chosen}: {self.target}")
-        if results["reason"] is not None:
-            print(f"chosen {results['reason']}")
+        if results["weights"] is not None:
+            print("weights: " + ", ".join(f"{name} {value:.2f}" for name, value in results["weights"].items()))
         columns = results["columns"]
         if columns is not None:
             used, left = len(columns["used"]), len(columns["left_out"])

@@ -25,6 +25,8 @@ from rankwise.queries.checks import Floats
 
 Content = str | bytes
 
+# Trees that engines and databases read as nested text without trouble.
+MOST_TREES = 2_000
 _SHOWN = 600  # characters of a model in a notebook
 
 
@@ -95,6 +97,8 @@ class Target(ABC):
     holds_columns : bool
         Whether a file can make features of columns: :meth:`write` then takes `ColumnFeatures` as a third argument,
         and :meth:`score` rows of numbers and texts.
+    holds_tables : bool
+        Whether trees are tables in the file; otherwise they are nested text, and more than `MOST_TREES` raise an error.
     """
 
     name: ClassVar[str]
@@ -102,6 +106,7 @@ class Target(ABC):
     arithmetic: ClassVar[str]  # how the engine computes a score
     takes: ClassVar[tuple[type, ...]] = (WeightedSum, StepSum, TreeSum)
     holds_columns: ClassVar[bool] = False
+    holds_tables: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_parameters(self)

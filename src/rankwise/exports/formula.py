@@ -1,7 +1,7 @@
 """What a fitted ranker computes, without how it was trained.
 
-That is a weighted sum or a sum of steps or trees over named features, or a weighted mean of scores that are normalized
-within a query. Linear weights on a map are in :mod:`rankwise.exports.map_sums`.
+That is a weighted sum or a sum of steps or trees over named features, trees with curves beside them, or a weighted mean
+of scores that are normalized within a query. Linear weights on a map are in :mod:`rankwise.exports.map_sums`.
 """
 
 from dataclasses import dataclass, replace
@@ -13,6 +13,8 @@ from rankwise._kernels.parallel import one_blas_thread
 from rankwise._kernels.trees import ZERO
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
+from rankwise.exports.curves import CurveSum
+from rankwise.exports.normal_scores import curve_sum
 from rankwise.exports.raw_thresholds import center_and_scale, find_varying, raw_thresholds
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
@@ -22,6 +24,8 @@ from rankwise.rankers.boosting.tree_checks import MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.normalizers import Fusion
 
+# What is said of NaN where it is filled in.
+MEDIAN = "counts as the median of the feature in training"
 # The thresholds that separate what counts as 0 in trees from what is below, and from what is above.
 _AROUND_ZERO = np.array([np.nextafter(-ZERO, -np.inf), ZERO])
 
@@ -42,8 +46,10 @@ class WeightedSum:
         What is subtracted from each feature; None for raw features.
     scale : ndarray or None
         What each feature is divided by; None for raw features.
-    missing : {"error", "zero", "min"}
+    missing : {"error", "zero", "min", "keep"}
         How the ranker treats missing values.
+    fill : ndarray or None
+        What NaN counts as, for ``missing="keep"``.
     """
 
     names: tuple[str, ...]
@@ -52,6 +58,7 @@ class WeightedSum:
     center: Vector | None = None
     scale: Vector | None = None
     missing: checks.Missing = "error"
+    fill: Vector | None = None
 
     @property
     def used(self) -> list[int]:
@@ -74,7 +81,13 @@ class WeightedSum:
     def scale_by(self, scaler: Scaler) -> "WeightedSum":
         """The sum over features that the scaler makes; a feature that did not vary counts nothing."""
         varies, center, scale = center_and_scale(scaler)
-        return replace(self, weight=np.where(varies, self.weight, 0.0), center=center, scale=scale)
+        fill = None if self.fill is None else center + scale * self.fill
+        return replace(self, weight=np.where(varies, self.weight, 0.0), center=center, scale=scale, fill=fill)
+
+    def as_curves(self) -> CurveSum:
+        """The same sum as straight lines, which can say what NaN counts as."""
+        own = self.raw()
+        return curve_sum(None, own.weight, self.names, own.constant, self.missing, self.fill)
 
 
 @dataclass(frozen=True)
@@ -129,7 +142,7 @@ class StepSum:
 
 @dataclass(frozen=True)
 class TreeSum:
-    """s(x) = the sum of the leaves of x in all trees + a weighted sum + constant, on raw features.
+    """s(x) = the sum of the leaves of x in all trees + a weighted sum or a sum of curves + constant, on raw features.
 
     A value goes left at a node if it is not above the threshold, or is in the node's set of categories. 0 goes to the
     other side at a node of ``trees.flips_zero``, and NaN goes left at one of ``trees.nan_left``.
@@ -143,9 +156,12 @@ class TreeSum:
     constant : float
         The constant.
     linear : WeightedSum or None
-        The weighted sum, without a constant of its own.
+        The weighted sum.
     missing : {"error", "zero", "min", "keep"}
         How the ranker treats missing values.
+    curves : CurveSum or None
+        In place of the weighted sum: weighted features and normal scores as one broken line per feature, and what NaN
+        counts as there.
     """
 
     names: tuple[str, ...]
@@ -153,16 +169,22 @@ class TreeSum:
     constant: float = 0.0
     linear: WeightedSum | None = None
     missing: checks.Missing = "error"
+    curves: CurveSum | None = None
 
     @classmethod
     def of(cls, trees: TreeEnsemble, names: tuple[str, ...], missing: checks.Missing = "error") -> "TreeSum":
         """The formula of an ensemble."""
-        linear = None if trees.coef is None else WeightedSum(names, trees.coef, missing=missing)
+        fill = trees.fill if missing == "keep" else None
+        linear, curves = None, None
+        if trees.normal is not None or (trees.coef is not None and fill is not None):
+            curves = curve_sum(trees.normal, trees.coef, names, 0.0, missing, fill)
+        elif trees.coef is not None:
+            linear = WeightedSum(names, trees.coef, missing=missing)
         # what counts as 0 in the ensemble is one side of a threshold: engines then need no rule for tiny values
         threshold = np.where(
             np.abs(trees.threshold) > ZERO, trees.threshold, _AROUND_ZERO[(trees.threshold >= 0).astype(int)]
         )
-        return cls(names, replace(trees, threshold=threshold), trees.offset, linear, missing)
+        return cls(names, replace(trees, threshold=threshold), trees.offset, linear, missing, curves)
 
     def scale_by(self, scaler: Scaler) -> "TreeSum":
         """The sum over features that the scaler makes."""
@@ -173,15 +195,16 @@ class TreeSum:
                 "from raw features, or pass scaling='none' if the engine gets scaled ones"
             )
         linear = None if self.linear is None else self.linear.scale_by(scaler)
-        return replace(
-            self, trees=replace(trees, threshold=raw_thresholds(scaler, trees.feature, trees.threshold)), linear=linear
-        )
+        curves = None if self.curves is None else self.curves.scale_by(scaler)
+        trees = replace(trees, threshold=raw_thresholds(scaler, trees.feature, trees.threshold))
+        return replace(self, trees=trees, linear=linear, curves=curves)
 
     @property
     def used(self) -> list[int]:
-        """Features that some tree or the weighted sum uses; the first one where there is none."""
-        linear = set() if self.linear is None else set(np.flatnonzero(self.linear.weight).tolist())
-        return sorted(linear.union(self.trees.feature.tolist())) or [0]
+        """Features that some tree, the weighted sum or a curve uses; the first one where there is none."""
+        rest = set() if self.linear is None else set(np.flatnonzero(self.linear.weight).tolist())
+        rest |= set() if self.curves is None else set(self.curves.used)
+        return sorted(rest.union(self.trees.feature.tolist())) or [0]
 
     @property
     def decides_missing(self) -> bool:
@@ -189,11 +212,12 @@ class TreeSum:
         return self.missing == "keep" or bool(self.trees.missing.any())
 
     def raw_linear(self) -> tuple[list[tuple[int, float]], float]:
-        """(feature, weight) of the weighted sum on raw features, and the constant with what the scaling adds to it."""
+        """(feature, weight) of the weighted sum on raw features, and the constant of the whole."""
+        constant = self.constant + (0.0 if self.curves is None else self.curves.constant)
         if self.linear is None:
-            return [], self.constant
+            return [], constant
         own = self.linear.raw()
-        return [(place, float(own.weight[place])) for place in own.used], self.constant + own.constant
+        return [(place, float(own.weight[place])) for place in own.used], constant + own.constant
 
 
 @dataclass(frozen=True)
@@ -226,3 +250,9 @@ class FusionFormula:
 
 
 Formula = WeightedSum | StepSum | TreeSum
+
+
+def fills_gaps(formula: object) -> bool:
+    """Whether NaN counts as the median of the feature in a sum of curves, or in the one beside trees."""
+    curves = formula.curves if isinstance(formula, TreeSum) else formula
+    return isinstance(curves, CurveSum) and curves.fill is not None

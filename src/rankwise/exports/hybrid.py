@@ -18,7 +18,7 @@ from rankwise._parameters import NumberRange
 from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import FusionFormula
-from rankwise.exports.single import Single, zero_for_nan
+from rankwise.exports.single import Single, with_defaults
 from rankwise.exports.vespa import rank_feature, read_terms, write_profile
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -188,7 +188,7 @@ class OpenSearchHybrid(HybridTarget):
             normalize = {"min_max": _min_max, "l2": _l2, "z_score": _z_score}[settings["normalization"]["technique"]]
             columns = [normalize(x) for x in raw.T]
         # a sub-query that did not return the document has the score 0
-        parts = [zero_for_nan(column) for column in columns]
+        parts = [with_defaults(column) for column in columns]
         return _combine(parts, weights, combination["technique"]).astype(np.float64)
 
 

@@ -89,13 +89,14 @@ class Graph:
         The nodes so far.
     constants : list
         The constants so far.
-    double : int
-        The type of float64.
+    double, whole : int
+        The types of float64 and int64.
     """
 
     def __init__(self, helper: Any, proto: Any, prefix: str = "") -> None:
         self._helper, self._proto, self._prefix = helper, proto, prefix
         self.double: int = proto.DOUBLE
+        self.whole: int = proto.INT64
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 

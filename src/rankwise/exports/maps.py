@@ -10,10 +10,10 @@ import numpy as np
 from rankwise._kernels import mercer
 from rankwise._kernels.parallel import one_blas_thread
 from rankwise.errors import RankwiseError
-from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scale_pieces, spline_curves
+from rankwise.exports.curves import CurveSum, Piece, bin_curves, periods, scale_pieces, spline_curves, value_of
 from rankwise.exports.formula import WeightedSum
 from rankwise.exports.map_sums import FourierSum, KernelSum, MapSum, ProductSum
-from rankwise.exports.normal_scores import broken_lines
+from rankwise.exports.normal_scores import broken_lines, normal_sum
 from rankwise.exports.raw_thresholds import center_and_scale
 from rankwise.features.kernel_maps import FourierFeatures, KernelPCAMap
 from rankwise.measures._base import Vector
@@ -290,15 +290,17 @@ def _curves(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     if type(map_).__name__ == "KBinsDiscretizer":
         curves = bin_curves(map_, weights)
     elif isinstance(map_, Scaler):
-        curves = broken_lines(map_, weights, before.names)
+        curves = broken_lines(normal_sum(map_, weights), before.names)
     else:
         curves = spline_curves(map_, weights, before.names)
     around = periods(map_)
     pieces: list[tuple[Piece, ...]] = []
+    constant = before.constant
     for place, own in enumerate(curves):
         center, scale = float(before.center[place]), float(before.scale[place])
         if scale == _NEVER:
-            pieces.append(_at_zero(own))
+            constant += value_of(own, 0.0)  # a scaler sets the feature to 0, whatever its value
+            pieces.append(())
             continue
         rising = before.rising(place) if around is None else None
         plain = rising is None and center == 0 and scale == 1
@@ -307,13 +309,7 @@ def _curves(map_: Any, weights: Vector, before: Standardized) -> MapSum:
     if around is not None:
         scaled = zip(around, before.center.tolist(), before.scale.tolist(), strict=True)
         turns = tuple((c + s * start, s * length) if s != _NEVER else (0.0, 1.0) for (start, length), c, s in scaled)
-    return CurveSum(**before.base, pieces=tuple(pieces), period=turns)
-
-
-def _at_zero(pieces: list[Piece]) -> tuple[Piece, ...]:
-    """The curve of a feature that a scaler sets to 0, whatever its value."""
-    last = [one for one in pieces if one.left < 0 or (one.left == 0 and not one.strict)][-1]
-    return (Piece(-np.inf, False, 0.0, (float(np.polyval(last.coef, -last.origin)),)),)
+    return CurveSum(before.names, constant, before.missing, tuple(pieces), turns)
 
 
 _MAPS: dict[str, Callable[[Any, Vector, Standardized], MapSum | WeightedSum]] = {

@@ -9,6 +9,7 @@ from rankwise.exports.curves import CurveSum, Piece
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Missing
 from rankwise.queries.scaling import Scaler
+from rankwise.rankers.boosting.normal_sum import NormalSum
 
 
 def curves_of_normal_scores(
@@ -39,21 +40,64 @@ def curves_of_normal_scores(
     RankwiseError
         If two knots of a feature are so close that the slope between them does not fit into float64.
     """
-    lines = broken_lines(scaler, weight, names)
-    pieces = tuple(tuple(own) if len(own) > 1 and worth else () for own, worth in zip(lines, weight, strict=True))
-    return CurveSum(names, constant, missing, pieces)
+    return curve_sum(normal_sum(scaler, weight), None, names, constant, missing)
 
 
-def broken_lines(scaler: Scaler, weight: Vector, names: tuple[str, ...]) -> list[list[Piece]]:
-    """The curve of every feature: its weight times its normal score."""
-    start, knots, scores = scaler.knot_start_, scaler.knots_, scaler.scores_
-    if start is None or knots is None or scores is None:
+def curve_sum(
+    normal: NormalSum | None,
+    coef: Vector | None,
+    names: tuple[str, ...],
+    constant: float,
+    missing: Missing,
+    fill: Vector | None = None,
+) -> CurveSum:
+    """The sum of weighted normal scores and weighted features: one broken line per feature.
+
+    Parameters
+    ----------
+    normal : NormalSum or None
+        The weighted normal scores.
+    coef : ndarray or None
+        The weights of features.
+    names : tuple of str
+        The names of the features.
+    constant : float
+        What is added.
+    missing : {"error", "zero", "min", "keep"}
+        How the ranker treats missing values.
+    fill : ndarray, default=None
+        What NaN counts as.
+
+    Returns
+    -------
+    CurveSum
+        The formula.
+    """
+    lines = broken_lines(normal, names) if normal is not None else [[] for _ in names]
+    pieces = []
+    for own, slope in zip(lines, [0.0] * len(names) if coef is None else coef.tolist(), strict=True):
+        if len(own) == 1:
+            constant += own.pop().coef[-1]
+        if slope:
+            own = [one.plus(slope) for one in own] or [Piece(-np.inf, False, 0.0, (slope, 0.0))]
+        pieces.append(tuple(own if any(any(one.coef) for one in own) else ()))
+    return CurveSum(names, constant, missing, tuple(pieces), fill=fill)
+
+
+def normal_sum(scaler: Scaler, weight: Vector) -> NormalSum:
+    """Weights on the normal scores of a scaler; one of another kind raises an error."""
+    if scaler.how != "normal":
         raise RankwiseError(
             f"{scaler!r} is no map that a file holds: use scikit-learn's StandardScaler or MinMaxScaler"
         )
-    inside = [slice(first, last) for first, last in itertools.pairwise(start)]
-    parts = zip(inside, weight.tolist(), names, strict=True)
-    return [_broken_line(knots[own], worth * scores[own], name) for own, worth, name in parts]
+    return NormalSum.of(scaler, weight)
+
+
+def broken_lines(normal: NormalSum, names: tuple[str, ...]) -> list[list[Piece]]:
+    """The curve of every feature: its weight times its normal score."""
+    inside = [slice(first, last) for first, last in itertools.pairwise(normal.start.tolist())]
+    parts = zip(inside, normal.weight.tolist(), names, strict=True)
+    return [_broken_line(normal.knots[own], worth * normal.heights[own], name) for own, worth, name in parts]
 
 
 def _broken_line(knot: Vector, height: Vector, name: str) -> list[Piece]:

@@ -15,7 +15,7 @@ from rankwise.errors import MissingExtraError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
-from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, WeightedSum, fills_gaps
 from rankwise.exports.map_sums import Graph, MapSum
 from rankwise.exports.networks import NetworkSum
 from rankwise.exports.single import refuse_rules, single_trees
@@ -47,6 +47,7 @@ class Onnx(Target):
     arithmetic = "float32, run by onnxruntime"
     takes = (*Target.takes, MapSum)
     holds_columns = True
+    holds_tables = True
 
     sums: Literal["float64", "float32"] = "float64"
 
@@ -74,14 +75,16 @@ class Onnx(Target):
         notes = ["ONNX holds weights and features in float32; runtimes may add them in any order"]
         arithmetic = ""
         if isinstance(formula, TreeSum):
-            notes.append("NaN goes where the trees of the ranker send it")
+            filled = f"; beside the trees it {MEDIAN}" * fills_gaps(formula)
+            notes.append(f"NaN goes where the trees of the ranker send it{filled}")
             if self.sums == "float64":
                 arithmetic = "float64 trees and sums, a float32 score, run by onnxruntime"
                 notes.append("trees and their sums are float64, which not every runtime takes: sums='float32' does")
         elif isinstance(formula, MapSum) and not isinstance(formula, NetworkSum):
             arithmetic = "float32 features, float64 sums, a float32 score, run by onnxruntime"
             notes[0] = "ONNX holds features in float32, and what is computed of them in float64"
-            notes.append("NaN is not looked for: send complete features")
+            filled = f"NaN {MEDIAN}" if fills_gaps(formula) else ""
+            notes.append(filled or "NaN is not looked for: send complete features")
         else:
             notes.append("NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold")
         if columns is not None:
@@ -121,7 +124,11 @@ class Onnx(Target):
         else:
             trees, exact = _trees(formula, single_precision=self.sums == "float32"), self.sums == "float64"
             given = graph.node("Cast", "X", result="exact", to=graph.double) if exact else "X"
-            _add_trees(graph, trees, given, "score" if formula.linear is None else "trees", exact)
+            alone = formula.linear is None and formula.curves is None
+            _add_trees(graph, trees, given, "score" if alone else "trees", exact)
+            if formula.curves is not None:
+                both = graph.node("Add", graph.node("Cast", "trees", to=graph.double), formula.curves.onnx_sum(graph))
+                graph.finish(both, formula.constant + formula.curves.constant)
             if formula.linear is not None:
                 _add_linear(graph, formula.linear, "linear")
                 graph.node("Add", "trees", "linear", result="score")
@@ -209,6 +216,8 @@ def _trees(formula: TreeSum, single_precision: bool) -> list[Node]:
         found = single.round_trees(formula, "ONNX")
     else:
         found = nest(formula.trees, single.round_thresholds(formula.trees.threshold))
+    if formula.curves is not None:  # in float64, with the constant
+        return found or [Leaf(0.0)]
     if formula.constant or not found:
         single.as_single(np.array([formula.constant]), ["(constant)"], "constant", "ONNX", added=True)
         found.append(Leaf(formula.constant))

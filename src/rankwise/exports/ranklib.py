@@ -100,12 +100,12 @@ def score_text(text: str, X: Floats) -> Vector:
     ndarray of shape (n_documents,)
         The scores.
     """
-    rows = single.round_features(X)
+    rows = single.with_defaults(single.round_features(X))
     kind = text.splitlines()[0].removeprefix("## ").lower()
     body = "".join(line for line in text.splitlines() if not line.startswith("##"))
     if kind == "lambdamart":
         trees = [_read(tree[0]) for tree in fromstring(body)]
-        return score_trees(trees, single.zero_for_nan(rows), _not_above).astype(np.float64)
+        return score_trees(trees, rows, _not_above).astype(np.float64)
     pairs = [word.split(":") for word in body.split()]
     # summed in the order of the file, as RankLib does: floating point sums depend on it
     total = np.zeros(len(rows))
@@ -228,7 +228,7 @@ class Elasticsearch(Target):
         requests = _requests(called if self.featureset is None else self.featureset)
         written_files = {
             "model.json": json_text({"model": {"name": called, "model": model}}),
-            "featureset.json": json_text({"featureset": {"features": [_feature(name) for name in formula.names]}}),
+            "featureset.json": json_text({"featureset": {"features": _features(formula)}}),
             "upload.sh": curl_script(requests),
         }
         notes.append(
@@ -239,12 +239,14 @@ class Elasticsearch(Target):
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as the plugin does, in float32."""
         model = json.loads(files["model.json"])["model"]["model"]
+        drafts = json.loads(files["featureset.json"])["featureset"]["features"]
+        factors = [one["template"]["function_score"]["field_value_factor"] for one in drafts]
+        rows = single.with_defaults(single.round_features(X), [one["missing"] for one in factors])
         if model["type"] == "model/ranklib":
-            return single.round_features(score_text(model["definition"], X)[:, None])[:, 0].astype(np.float64)
-        rows = single.round_features(X)
+            return single.round_features(score_text(model["definition"], rows)[:, None])[:, 0].astype(np.float64)
         if model["type"] == "model/xgboost+json":
             trees = [_read_xgboost(tree, names) for tree in json.loads(model["definition"])]
-            return score_trees(trees, single.zero_for_nan(rows), _below).astype(np.float64)
+            return score_trees(trees, rows, _below).astype(np.float64)
         for name, kind in model.get("feature_normalizers", {}).items():
             place, own = names.index(name), kind["standard"]
             rows[:, place] = single.scale_column(rows[:, place], own["mean"], own["standard_deviation"])
@@ -359,7 +361,13 @@ def _below(values: Single, split: TreeSplit) -> NDArray[np.bool_]:
     return values < np.float32(split.threshold)
 
 
-def _feature(name: str) -> dict[str, Any]:
-    """The draft of one feature: a field of its name."""
-    value = {"field_value_factor": {"field": name, "missing": 0}, "query": {"match_all": {}}}
-    return {"name": name, "params": [], "template_language": "mustache", "template": {"function_score": value}}
+def _features(formula: Formula) -> list[dict[str, Any]]:
+    """The drafts of all features: fields of their names, with the defaults of the ranker or 0."""
+    fill = formula.fill if isinstance(formula, WeightedSum) else None
+    defaults = [0] * len(formula.names) if fill is None else fill.tolist()
+    factors = ({"field": name, "missing": value} for name, value in zip(formula.names, defaults, strict=True))
+    values = ({"field_value_factor": factor, "query": {"match_all": {}}} for factor in factors)
+    return [
+        {"name": name, "params": [], "template_language": "mustache", "template": {"function_score": value}}
+        for name, value in zip(formula.names, values, strict=True)
+    ]

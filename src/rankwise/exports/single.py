@@ -13,7 +13,7 @@ The leaf of a tree between two thresholds is worth the sum of all alphas below i
 in use instead of one per step, and is rounded as seldom.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,9 +69,9 @@ def round_features(X: Floats) -> Single:
         return np.asarray(X).astype(np.float32)
 
 
-def zero_for_nan(X: Single) -> Single:
-    """Features with 0 in place of NaN, as an engine sees those that a document lacks."""
-    return np.where(np.isnan(X), np.float32(0.0), X)
+def with_defaults(X: Single, defaults: Iterable[float] = ()) -> Single:
+    """Features with their defaults, or 0, in place of NaN, as an engine sees those that a document lacks."""
+    return np.where(np.isnan(X), np.array([*defaults] or 0.0, dtype=np.float32), X)
 
 
 def dot(X: Single, weight: Single) -> Single:
@@ -187,7 +187,7 @@ def _trees_of_steps(formula: StepSum, engine: str) -> list[Node]:
         lower = below(cuts, names, engine)
         last = np.append(lower[1:] != lower[:-1], True)  # of those that are now equal
         leaves = as_single(worth[np.append(True, last)], names, "leaf", engine, added=True)
-        found.append(balance(feature, lower[last].astype(np.float64), leaves.astype(np.float64)))
+        found.append(balance(feature, lower[last].astype(np.float64), [Leaf(float(one)) for one in leaves]))
     return found
 
 
@@ -196,8 +196,8 @@ def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
     trees = formula.trees
     if formula.linear is not None:
         raise RankwiseError(
-            f"{engine} holds trees without a linear part beside them: fit without one, or export to vespa, onnx, sql, "
-            "python or c"
+            f"{engine} holds trees without a linear part beside them: fit without one (AutoRanker with "
+            "members=('trees',)), or export to vespa, onnx, sql, python or c"
         )
     refuse_rules(formula, engine, "vespa, sql, python or c")
     unlike_zero = trees.nan_left != (trees.threshold >= 0)

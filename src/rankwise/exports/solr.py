@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +65,7 @@ class Solr(Target):
                 "store": self.store,
                 "name": entry["name"],
                 "class": f"{_PACKAGE}.feature.FieldValueFeature",
-                "params": {"field": entry["name"]},
+                "params": {"field": entry["name"], **part.defaults.get(entry["name"], {})},
             }
             for entry in part.features
         ]
@@ -90,14 +91,15 @@ class Solr(Target):
         """Score as Solr does, in float32."""
         model = json.loads(files["model.json"])
         listed = [entry["name"] for entry in model["features"]]
-        rows = single.round_features(X)[:, [names.index(name) for name in listed]]
+        defaults = [one["params"].get("defaultValue", 0.0) for one in json.loads(files["features.json"])]
+        rows = single.with_defaults(single.round_features(X)[:, [names.index(name) for name in listed]], defaults)
         for place, entry in enumerate(model["features"]):
             if "norm" in entry:
                 params = entry["norm"]["params"]
                 rows[:, place] = single.scale_column(rows[:, place], float(params["avg"]), float(params["std"]))
         if "trees" in model["params"]:
             trees = [_read(tree["root"], listed) for tree in model["params"]["trees"]]
-            return score_trees(trees, single.zero_for_nan(rows), _not_above).astype(np.float64)
+            return score_trees(trees, rows, _not_above).astype(np.float64)
         weights = np.array([model["params"]["weights"][name] for name in listed]).astype(np.float32)
         return single.dot(rows, weights).astype(np.float64)
 
@@ -110,6 +112,7 @@ class _Model(NamedTuple):
     params: dict[str, Any]
     notes: list[str]
     dropped: float = 0.0
+    defaults: Mapping[str, dict[str, float]] = MappingProxyType({})
 
 
 def _feature(name: str, *norm: str) -> dict[str, Any]:
@@ -124,7 +127,9 @@ def _weights(formula: WeightedSum) -> _Model:
     """A weighted sum as a LinearModel."""
     own = normalize(formula, "Solr")
     features = [_feature(name, *map(repr, own.normalizers.get(name, ()))) for name in own.weights]
-    return _Model("LinearModel", features, {"weights": own.weights}, own.notes, own.dropped)
+    fill = zip(formula.names, [] if formula.fill is None else formula.fill.tolist(), strict=formula.fill is not None)
+    defaults = {name: {"defaultValue": value} for name, value in fill}
+    return _Model("LinearModel", features, {"weights": own.weights}, own.notes, own.dropped, defaults)
 
 
 def _not_above(values: Single, split: TreeSplit) -> NDArray[np.bool_]:

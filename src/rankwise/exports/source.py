@@ -6,7 +6,7 @@ the library's ``log`` in the whole program.
 Trees are tables and a loop, which stay short however many trees there are. A node is one row of a table: feature,
 threshold, left and right child, and how it decides, where nodes differ in that. A child n >= 0 is node n, n < 0 is leaf
 -1 - n of all leaves. The score is the sum of the leaves, from the first tree on, and then the constant with the
-weighted sum, which is the order of the ranker.
+weighted sum or the curves, which is the order of the ranker.
 """
 
 import builtins
@@ -28,7 +28,7 @@ from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures
 from rankwise.exports.columns_source import c_columns, c_features, python_columns
 from rankwise.exports.curves import CurveSum
-from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, WeightedSum, fills_gaps
 from rankwise.exports.map_sums import (
     CTables,
     FourierSum,
@@ -109,6 +109,7 @@ class Python(Target):
     arithmetic = "float64, run by Python"
     takes = (*Target.takes, MapSum)
     holds_columns = True
+    holds_tables = True
 
     def write(self, formula: Formula | MapSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the module."""
@@ -179,6 +180,7 @@ class C(Target):
     arithmetic = "float64, feature after feature (C without contraction)"
     takes = (*Target.takes, MapSum)
     holds_columns = True
+    holds_tables = True
 
     def write(self, formula: Formula | MapSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the source file."""
@@ -287,8 +289,11 @@ def _missing(formula: Formula | MapSum, columns: ColumnFeatures | None) -> str:
     """The note about missing values."""
     if columns is not None and columns.uses("fill"):
         return "missing numbers and texts are treated as the FeatureBuilder of the ranker does"
+    filled = fills_gaps(formula)
     if isinstance(formula, TreeSum) and formula.missing != "zero":
-        return "NaN goes where the trees of the ranker send it"
+        return "NaN goes where the trees of the ranker send it" + f"; beside the trees it {MEDIAN}" * filled
+    if filled:
+        return f"NaN {MEDIAN}"
     if formula.missing == "zero":
         return "NaN and infinities count 0, as the ranker's missing='zero' has it"
     return "NaN is not looked for: a weighted sum with it is NaN, and it is above no threshold"
@@ -350,8 +355,7 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
     sets = {
         node: sum(1 << one for one in categories_of(trees, node)) for node in np.flatnonzero(trees.categorical).tolist()
     }
-    tables = python_table("_ROOTS", roots) + python_table("_NODES", nodes, about)
-    tables += python_table("_LEAVES", trees.value) + python_table("_WEIGHTS", weights, "feature, weight")
+    tables = python_table("_ROOTS", roots) + python_table("_NODES", nodes, about) + python_table("_LEAVES", trees.value)
     if sets:
         rows = "".join(f"    {node}: {bits:#x},\n" for node, bits in sets.items())
         tables += f"_SETS = {{  # categories as bits\n{rows}}}\n"
@@ -371,17 +375,19 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
             "n = l if go else r",
         ]
     added = f"({filled})" if formula.missing == "zero" else "v"
-    return tables, [
-        "s = 0.0",
+    more = python_table("_WEIGHTS", weights, "feature, weight")
+    adding = ["for f, w in _WEIGHTS:", "    v = x[f]", f"    s += w * {added}"]
+    if formula.curves is not None:
+        more, adding = formula.curves.python(filled if formula.missing == "zero" else "v")
+    return tables + more, [
+        "trees = 0.0",
         "for n in _ROOTS:",
         "    while n >= 0:",
         *(f"        {line}" for line in decide),
-        "    s += _LEAVES[-1 - n]",
-        f"rest = {constant!r}",
-        "for f, w in _WEIGHTS:",
-        "    v = x[f]",
-        f"    rest += w * {added}",
-        "return s + rest",
+        "    trees += _LEAVES[-1 - n]",
+        f"s = {constant!r}",
+        *adding,
+        "return trees + s",
     ]
 
 
@@ -410,8 +416,6 @@ def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
     tables = c_tables(
         called, root=roots, feature=trees.feature, threshold=trees.threshold, left=left, right=right, leaf=trees.value
     )
-    weighted = np.array([place for place, _ in weights], dtype=np.int64)
-    tables += c_tables(called, weighted=weighted, weight=[weight for _, weight in weights])
     if kinds is not None:
         tables += c_tables(called, rule=kinds)
     if trees.categorical.any():
@@ -419,10 +423,23 @@ def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
         tables += c_tables(called, set=trees.word_start)
         tables += f"static const unsigned long {called}_word[] = {{\n{words}}};\n"
     filled = "v - v == 0.0 ? v : 0.0" if formula.missing == "zero" else "v == v ? v : 0.0"
-    added = f"({filled})" if formula.missing == "zero" else "v"
+    value = f"({filled})" if formula.missing == "zero" else "v"
+    if formula.curves is None:
+        weighted = np.array([place for place, _ in weights], dtype=np.int64)
+        more = c_tables(called, weighted=weighted, weight=[weight for _, weight in weights])
+        adding = [
+            f"for (i = 0; i < {len(weights)}; i++) {{",
+            f"    double v = x[{called}_weighted[i]];",
+            f"    s += {called}_weight[i] * {value};",
+            "}",
+        ]
+    else:
+        more, own = formula.curves.c(called, value)
+        adding = ["{", *(f"    {line}" for line in own), "}"]
     decision = _c_decision(called, filled, kinds, bool(trees.categorical.any()), formula.missing)
-    return tables, [
-        f"double s = 0.0, rest = {constant!r};",
+    return tables + more, [
+        f"double s = {constant!r};",
+        "double trees = 0.0;",
         "int i;",
         f"for (i = 0; i < {trees.n_trees}; i++) {{",
         f"    int n = {called}_root[i];",
@@ -430,13 +447,10 @@ def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
         f"        double v = x[{called}_feature[n]];",
         *(f"        {line}" for line in decision),
         "    }",
-        f"    s += {called}_leaf[-1 - n];",
+        f"    trees += {called}_leaf[-1 - n];",
         "}",
-        f"for (i = 0; i < {len(weights)}; i++) {{",
-        f"    double v = x[{called}_weighted[i]];",
-        f"    rest += {called}_weight[i] * {added};",
-        "}",
-        "return s + rest;",
+        *adding,
+        "return trees + s;",
     ]
 
 
@@ -483,7 +497,7 @@ def score_c_trees(tables: CTables, text: str, X: Vector) -> Vector:
     """
     # NaN is 0 for the trees where no rule says otherwise, and stays NaN in the weighted sum
     seen = X if "rule" in tables else np.where(np.isnan(X), 0.0, X)
-    n_trees, n_weights = (int(part.split(";")[0]) for part in text.split("i < ")[1:])
+    n_trees, *n_weights = (int(part.split(";")[0]) for part in text.split("i < ")[1:])
     total = np.zeros(len(X))
     for root in tables["root"][:n_trees].tolist():
         node = np.full(len(X), root)
@@ -494,9 +508,11 @@ def score_c_trees(tables: CTables, text: str, X: Vector) -> Vector:
             node[rows] = np.where(left, tables["left"][at], tables["right"][at])
             rows = rows[node[rows] >= 0]
         total += tables["leaf"][-1 - node]
-    rest = np.full(len(X), number_after("rest = ", text))
+    rest = np.full(len(X), number_after("double s = ", text))
+    if CurveSum.mark in tables:
+        return np.asarray(total + CurveSum.c_add(tables, X, rest))
     with np.errstate(invalid="ignore", over="ignore"):
-        for place, weight in list(zip(tables["weighted"], tables["weight"], strict=True))[:n_weights]:
+        for place, weight in list(zip(tables["weighted"], tables["weight"], strict=True))[: n_weights[0]]:
             rest += weight * X[:, place]
     return np.asarray(total + rest)
 

@@ -3,7 +3,7 @@
 import math
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,11 +13,13 @@ from rankwise._kernels.trees import ZERO
 from rankwise.errors import RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
-from rankwise.exports.formula import Formula, StepSum, TreeSum
-from rankwise.exports.tree_nodes import categories_of
+from rankwise.exports.curves import CurveSum, refuse_periods
+from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, fills_gaps
+from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, categories_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
+_HEAD, _ELSE, _PLUS = "SELECT *,\n", " NULL ELSE", "   + "
 # how identifiers are quoted: the sign, which is doubled inside
 _QUOTES = {"standard": '"', "mysql": "`"}
 # a step from a column to a feature, for the expression of what came before it
@@ -32,6 +34,8 @@ _STEPS = {
     "add": "({v} + {value})",
 }
 _FLAT = 100  # longer sums are taken in halves: databases limit how deep an expression may be
+# Characters of a query that SQLite runs as a whole in seconds: it compares every constant with all before it.
+_LONG = 250_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +55,13 @@ class SQL(Target):
     name = "sql"
     title = "SQL"
     arithmetic = "float64, run by SQLite"
+    takes = (*Target.takes, CurveSum)
     holds_columns = True
 
     dialect: Literal["standard", "mysql"] = "standard"
     table: str = "documents"
 
-    def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
+    def write(self, formula: Formula | CurveSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the query."""
         given = formula.names if columns is None else columns.names
         taken = next((name for name in given if name.casefold() == called.casefold()), None)
@@ -69,19 +74,26 @@ class SQL(Target):
         decides = isinstance(formula, TreeSum) and formula.decides_missing
         if isinstance(formula, TreeSum) and formula.missing != "zero" and not decides:
             lacking = " OR ".join(f"{features[place]} IS NULL" for place in formula.used)
-            score = f"  CASE WHEN {lacking} THEN NULL ELSE\n{score}\n  END"
-        select = f"SELECT *,\n{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
+            score = f"  CASE WHEN {lacking} THEN{_ELSE}\n{score}\n  END"
+        select = f"{_HEAD}{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
         null = f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it"
         if decides and formula.missing != "zero":
             null = "a column that is NULL goes to the side of every tree that the ranker learned for missing values"
+        if fills_gaps(formula):
+            null = f"{f'{null}; beside the trees it' if decides else 'a column that is NULL'} {MEDIAN}"
         if columns is not None and columns.uses("fill"):
             null = "a column that is NULL is treated as the FeatureBuilder of the ranker treats gaps"
-        notes = (
+        notes = [
             "numbers are written with all digits of float64 and an exponent; DECIMAL columns may round otherwise",
             null,
-        )
-        return Written({"score.sql": select}, notes)
+        ]
+        if len(select) > _LONG:
+            notes.append(
+                "SQLite prepares a query of this length slowly, in a time that grows with the square of its constants: "
+                "prepare it once for many documents"
+            )
+        return Written({"score.sql": select}, tuple(notes))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Run the query in SQLite, with the features in a table in memory."""
@@ -97,12 +109,26 @@ class SQL(Target):
             base.execute(f"CREATE TABLE {self._quote(self.table)} ({columns})")
             base.create_function("LN", 1, _ln, deterministic=True)  # SQLite may be built without it
             base.executemany(f"INSERT INTO {self._quote(self.table)} VALUES ({values})", rows)
-            found = [row[-1] for row in base.execute(str(files["score.sql"]))]
+            found = self._run(base, str(files["score.sql"]))
         except sqlite3.Error as error:  # names that differ by case alone, more columns than it takes
             raise RankwiseError(f"SQLite cannot run the expression on the sample: {error}") from error
         finally:
             base.close()
-        return np.array([np.nan if one is None else one for one in found], dtype=np.float64)
+        return found
+
+    def _run(self, base: sqlite3.Connection, text: str) -> Vector:
+        """The scores; those of a long query are added up from its terms, in the order of the query."""
+
+        def last(query: str) -> Vector:
+            return np.array([np.nan if row[-1] is None else row[-1] for row in base.execute(query)], dtype=np.float64)
+
+        lines = text.removeprefix(_HEAD).split("\n")[:-3]
+        if len(text) <= _LONG or any(line.count("'") % 2 for line in lines):  # texts in it may have several lines
+            return last(text)
+        end = f" FROM {self._quote(self.table)}"
+        lacking = lines.pop(0).removesuffix(_ELSE) if lines[0].endswith(_ELSE) else ""
+        total = _add_up(lines[::-1], lambda term: last(f"SELECT {term}{end}"))
+        return np.where(last(f"SELECT {lacking} 1 ELSE 0 END{end}"), np.nan, total) if lacking else total
 
     def _quote(self, name: str) -> str:
         """A name in quotes."""
@@ -141,16 +167,19 @@ class SQL(Target):
         escaped = level.replace("\\", "\\\\") if self.dialect == "mysql" else level
         return "'" + escaped.replace("'", "''") + "'"
 
-    def _column(self, formula: Formula, features: Sequence[str], place: int) -> str:
+    def _column(self, formula: Formula | CurveSum, features: Sequence[str], place: int) -> str:
         """A feature, with 0 for NULL where the ranker treats missing values so."""
         return f"COALESCE({features[place]}, 0)" if formula.missing == "zero" else features[place]
 
-    def _terms(self, formula: Formula, features: Sequence[str]) -> tuple[list[str], float]:
+    def _terms(self, formula: Formula | CurveSum, features: Sequence[str]) -> tuple[list[str], float]:
         """The terms of the sum, and its constant."""
         if isinstance(formula, StepSum):
             return self._steps(formula, features), formula.constant
+        if isinstance(formula, CurveSum):
+            return self._curves(formula, features), formula.constant
         if isinstance(formula, TreeSum):
             terms, (weights, constant) = self._trees(formula, features), formula.raw_linear()
+            terms += [] if formula.curves is None else self._curves(formula.curves, features)
         else:
             raw = formula.raw()
             terms, weights, constant = [], [(place, float(raw.weight[place])) for place in raw.used], raw.constant
@@ -169,6 +198,15 @@ class SQL(Target):
                 for cut, value in zip(cuts[::-1], worth[:0:-1], strict=True)
             )
             terms.append(f"CASE {missing}{cases} ELSE {number(worth[0])} END")
+        return terms
+
+    def _curves(self, formula: CurveSum, features: Sequence[str]) -> list[str]:
+        """One CASE per feature, nested as a binary search: eight levels for 256 pieces."""
+        refuse_periods(formula, self.title)
+        terms = []
+        for place, tree, missing in formula.trees():
+            null = "NULL" if missing is None else number(missing)
+            terms.append(f"CASE WHEN {features[place]} IS NULL THEN {null} ELSE {_nest(tree, features[place])} END")
         return terms
 
     def _trees(self, formula: TreeSum, features: Sequence[str]) -> list[str]:
@@ -217,6 +255,16 @@ class SQL(Target):
         return f"({condition})" if " OR " in condition else condition
 
 
+def _nest(node: Node, column: str) -> str:
+    """A curve of a column."""
+    if isinstance(node, CurveLeaf):
+        return node.text(column, number)
+    if isinstance(node, Leaf):
+        return number(node.value)
+    left, right = (_nest(child, column) for child in (node.left, node.right))
+    return f"CASE WHEN {column} <= {number(node.threshold)} THEN {left} ELSE {right} END"
+
+
 def _ln(value: float | None) -> float | None:
     """LN as databases have it."""
     return None if value is None else math.log(value)
@@ -230,9 +278,26 @@ def number(value: float) -> str:
     return f"({text})" if value < 0 else text
 
 
-def _sum(terms: Sequence[str], indent: str = "  ") -> str:
-    """The sum of the terms; a long one as the sum of two halves."""
+def _sum(terms: Sequence[str]) -> str:
+    """The sum of the terms, one on each line; a long one as the sum of two halves."""
     if len(terms) <= _FLAT:
-        return f"{indent}(" + f"\n{indent} + ".join(terms) + ")"
+        return "  (" + f"\n{_PLUS}".join(terms) + ")"
     middle = len(terms) // 2
-    return f"{indent}(\n{_sum(terms[:middle], indent)}\n{indent}+\n{_sum(terms[middle:], indent)}\n{indent})"
+    return f"  (\n{_sum(terms[:middle])}\n  +\n{_sum(terms[middle:])}\n  )"
+
+
+def _add_up(lines: list[str], column: Callable[[str], Vector]) -> Vector:
+    """The value of a text that :func:`_sum` wrote, whose lines are taken from the end of the list, term after term."""
+    line = lines.pop()
+    if line == "  (":
+        total = _add_up(lines, column)
+        lines.pop()  # the sign
+        total += _add_up(lines, column)
+    else:
+        block = [line.removeprefix("  (")]
+        while lines and lines[-1].startswith(_PLUS):
+            block.append(lines.pop().removeprefix(_PLUS))
+        block[-1] = block[-1].removesuffix(")")
+        return sum(map(column, block[1:]), column(block[0]))
+    lines.pop()  # the bracket
+    return total

@@ -24,6 +24,36 @@ class Leaf:
 
 
 @dataclass(frozen=True)
+class CurveLeaf(Leaf):
+    """A leaf whose value is a polynomial in x - origin.
+
+    Attributes
+    ----------
+    value : float
+        The value at the origin.
+    feature : int
+        The feature x.
+    origin : float
+        The origin.
+    higher : tuple of float
+        The coefficients of x - origin and its powers, the highest power first.
+    """
+
+    feature: int
+    origin: float
+    higher: tuple[float, ...]
+
+    def text(self, feature: str, number: Callable[[float], str]) -> str:
+        """The polynomial by Horner's rule, in the syntax that SQL and Vespa share."""
+        sign = "+" if self.origin < 0 else "-"
+        away = f"({feature} {sign} {number(abs(self.origin))})"
+        found = number(self.higher[0])
+        for coef in self.higher[1:]:
+            found = f"({found} * {away} + {number(coef)})"
+        return f"{found} * {away}" + (f" + {number(self.value)}" if self.value else "")
+
+
+@dataclass(frozen=True)
 class TreeSplit:
     """x <= threshold goes left, everything else right.
 
@@ -109,10 +139,10 @@ def categories_of(trees: TreeEnsemble, node: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
-def balance(feature: int, cuts: Vector, leaves: Vector) -> Node:
+def balance(feature: int, cuts: Vector, leaves: Sequence[Leaf]) -> Node:
     """The tree over one feature with the smallest depth."""
     if not len(cuts):
-        return Leaf(float(leaves[0]))
+        return leaves[0]
     middle = len(cuts) // 2
     left = balance(feature, cuts[:middle], leaves[: middle + 1])
     right = balance(feature, cuts[middle + 1 :], leaves[middle + 1 :])
@@ -152,6 +182,9 @@ def score_trees(trees: Sequence[Node], X: NDArray[Any], goes_left: Goes) -> NDAr
         waiting = [(tree, np.arange(len(X)))]
         while waiting:
             node, rows = waiting.pop()
+            if isinstance(node, CurveLeaf):
+                own[rows] = np.polyval((*node.higher, node.value), X[rows, node.feature] - node.origin)
+                continue
             if isinstance(node, Leaf):
                 own[rows] = node.value
                 continue

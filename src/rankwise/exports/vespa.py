@@ -13,9 +13,10 @@ from rankwise._parameters import PositiveInt
 from rankwise.errors import DataError, RankwiseError
 from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import Chain, ColumnFeatures, ColumnStep, compute_features, read_step, step_patterns
-from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
+from rankwise.exports.curves import CurveSum, refuse_periods
+from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, WeightedSum, fills_gaps
 from rankwise.exports.single import refuse_rules
-from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, nest, score_trees
+from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, TreeSplit, nest, score_trees
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
@@ -27,7 +28,12 @@ _RANK_FEATURE = re.compile(rf"{_WORD}\(({_WORD}(,{_WORD})*)?\)(\.{_WORD})?")
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _TERM = re.compile(rf"^({_NUMBER}) \* (\S+)$")
 _VALUE = re.compile(_NUMBER)
-_CONDITION = re.compile(rf"if \((?:(\S+) < ({_NUMBER})|!\((\S+) >= ({_NUMBER})\)|(\S+) in \[([0-9, ]+)\]), ")
+_CONDITION = re.compile(
+    rf"if \((?:(\S+) < ({_NUMBER})|!\((\S+) >= ({_NUMBER})\)|(\S+) in \[([0-9, ]+)\]|isNan\((\S+)\)), "
+)
+# a polynomial by Horner's rule, and what it is multiplied by in every step
+_POWER = re.compile(rf"\)? \* \((\S+) ([-+]) ({_NUMBER})\)(?: \+ ({_NUMBER}))?")
+_POLYNOMIAL = re.compile(rf"\(*({_NUMBER})((?:{_POWER.pattern})+)")
 # a step from a column to a feature, for the feature v that came before it
 _COLUMN_STEPS = {
     "fill": "if (isNan({v}), {value}, {v})",
@@ -60,11 +66,12 @@ class Vespa(Target):
     name = "vespa"
     title = "Vespa"
     arithmetic = "float64, term after term (Vespa's expressions)"
+    takes = (*Target.takes, CurveSum)
     holds_columns = True
 
     rerank: PositiveInt = 100
 
-    def write(self, formula: Formula, called: str, columns: ColumnFeatures | None = None) -> Written:
+    def write(self, formula: Formula | CurveSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the rank profile."""
         # names become part of an expression, so they are checked one by one
         if columns is None:
@@ -80,8 +87,12 @@ class Vespa(Target):
         missing = (
             "an attribute without a value is NaN for float and double, and the score with it: give fields a default"
         )
-        if isinstance(formula, TreeSum) and formula.linear is None:
+        filled = fills_gaps(formula)
+        if isinstance(formula, TreeSum) and formula.linear is None and (filled or formula.curves is None):
             missing = "an attribute without a value is NaN for float and double, and goes where the trees send it"
+            missing += f"; beside the trees it {MEDIAN}" * filled
+        elif filled:
+            missing = f"an attribute without a value is NaN for float and double, and {MEDIAN}"
         if isinstance(formula, TreeSum) and formula.trees.categorical.any():
             missing += "; categories are compared as whole numbers"
         if columns is not None and columns.uses("fill"):
@@ -154,7 +165,7 @@ def _read_functions(text: str, rows: NDArray[np.object_], place_of: dict[str, in
     return {name: place for place, name in enumerate(used)}, compute_features(list(used.values()), rows)
 
 
-def _terms(formula: Formula, features: list[str]) -> tuple[list[str], float, list[int]]:
+def _terms(formula: Formula | CurveSum, features: list[str]) -> tuple[list[str], float, list[int]]:
     """An expression per tree or step and a product per weight, the constant of the sum, and the features in use."""
     if isinstance(formula, WeightedSum):
         formula = formula.raw()
@@ -164,16 +175,33 @@ def _terms(formula: Formula, features: list[str]) -> tuple[list[str], float, lis
         steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
         terms = [f"if ({features[one]} > {_number(cut)}, {_number(alpha)}, 0)" for one, cut, alpha in steps]
         return terms, formula.constant, sorted(set(formula.feature.tolist()))
+    if isinstance(formula, CurveSum):
+        return _curves(formula, features), formula.constant, formula.used or [0]
     refuse_rules(formula, "Vespa", "sql, python or c", categories=False)
     # x <= t is x < t' with the next float64 after t: Vespa recognizes trees by this form
     above = np.nextafter(formula.trees.threshold, np.finfo(np.float64).max)
     terms = [_draw(tree, features) for tree in nest(formula.trees, above)]
     linear, constant = formula.raw_linear()
+    terms += [] if formula.curves is None else _curves(formula.curves, features)
     return [*terms, *(f"{_number(weight)} * {features[one]}" for one, weight in linear)], constant, formula.used
 
 
+def _curves(formula: CurveSum, features: list[str]) -> list[str]:
+    """An expression per feature, nested as a binary search."""
+    refuse_periods(formula, "Vespa")
+    terms = []
+    for place, tree, missing in formula.trees():
+        expression = _draw(tree, features)
+        if missing is not None:
+            expression = f"if (isNan({features[place]}), {_number(missing)}, {expression})"
+        terms.append(expression)
+    return terms
+
+
 def _draw(node: Node, features: list[str]) -> str:
-    """A tree as an expression."""
+    """A tree or a curve as an expression."""
+    if isinstance(node, CurveLeaf):
+        return node.text(features[node.feature], _number)
     if isinstance(node, Leaf):
         return _number(node.value)
     feature = features[node.feature]
@@ -192,6 +220,12 @@ def _read_tree(text: str, place_of: Mapping[str, int]) -> Node | None:
 
     def node() -> Node:
         nonlocal at
+        if found := _POLYNOMIAL.match(text, at):
+            at = found.end()
+            steps = _POWER.findall(found[2])
+            feature, sign, origin, _ = steps[0]
+            *higher, value = [float(found[1]), *(float(step[-1] or 0) for step in steps)]
+            return CurveLeaf(value, place_of[feature], float(origin) * (-1 if sign == "+" else 1), tuple(higher))
         if found := _VALUE.match(text, at):
             at = found.end()
             return Leaf(float(found[0]))
@@ -203,14 +237,16 @@ def _read_tree(text: str, place_of: Mapping[str, int]) -> Node | None:
         at += 2  # a comma and a blank
         right = node()
         at += 1  # the bracket
-        feature, threshold, other, limit, chosen, several = found.groups()
+        feature, threshold, other, limit, chosen, several, lacking = found.groups()
+        if lacking is not None:
+            return TreeSplit(place_of[lacking], -np.inf, left, right, nan_left=True)
         if several is not None:
             return TreeSplit(place_of[chosen], 0.0, left, right, False, tuple(map(int, several.split(", "))))
         if other is not None:
             return TreeSplit(place_of[other], float(limit), left, right, nan_left=True)
         return TreeSplit(place_of[feature], float(threshold), left, right)
 
-    return node() if _CONDITION.match(text) else None
+    return node() if _CONDITION.match(text) or _POLYNOMIAL.match(text) else None
 
 
 def _goes_left(values: NDArray[np.float64], split: TreeSplit) -> NDArray[np.bool_]:

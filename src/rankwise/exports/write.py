@@ -10,8 +10,9 @@ import numpy as np
 
 from rankwise._parameters import validated
 from rankwise.errors import DataError, RankwiseError
-from rankwise.exports._base import Export, Target, Written, targets
+from rankwise.exports._base import MOST_TREES, Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
+from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.map_sums import MapSum
 from rankwise.exports.maps import formula_of_map
@@ -121,7 +122,7 @@ def export(
         )
     formula, notes = formula_of(ranker, scaler, feature_names if columns is None else None)
     formula = _express(formula, target, ranker)
-    notes += _other_rules(formula, target)
+    notes += _other_rules(formula, target) + _gaps(formula, target)
     builder = ranker.record_.builder
     if builder is not None and features == "raw" and columns is None and builder.missing != "keep":
         notes.append(
@@ -158,24 +159,62 @@ def export(
 
 def _express(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:
     """The formula in a form that the target takes."""
+    if isinstance(formula, WeightedSum) and formula.fill is not None and _takes(target, CurveSum):
+        return formula.as_curves()
+    if isinstance(formula, TreeSum):
+        _check_trees(formula, target, ranker)
     if isinstance(formula, target.takes):
         return formula
+    able = _able(type(formula))
     if isinstance(formula, FusionFormula):
         plain = formula.as_weighted_sum
         if plain is not None:
             return plain
-        able = ", ".join(sorted(name for name, kind in targets().items() if FusionFormula in kind.takes))
         raise RankwiseError(
             f"{target.title} scores a document without seeing its query, and {ranker.name} normalizes scores within "
             f"each query: export to {able}, or fit with normalizer='none'"
         )
     if FusionFormula not in target.takes and isinstance(formula, MapSum):
-        able = ", ".join(sorted(name for name, kind in targets().items() if MapSum in kind.takes))
         raise RankwiseError(
             f"{target.title} holds a weighted sum of features or a sum of steps, and {ranker.name} is "
             f"{formula.about}: export to {able}"
         )
     raise RankwiseError(f"{target.title} requires a HybridRanker, got {ranker.name}")
+
+
+def _takes(target: Target | type[Target], formula: type) -> bool:
+    """Whether a target takes formulas of this type."""
+    return issubclass(formula, target.takes)
+
+
+def _able(formula: type) -> str:
+    """The targets that take formulas of this type."""
+    return ", ".join(sorted(name for name, kind in targets().items() if _takes(kind, formula)))
+
+
+def _check_trees(formula: TreeSum, target: Target, ranker: Ranker) -> None:
+    """Raise an error for trees that are too many, or have beside them what the target cannot hold."""
+    if formula.curves is not None and _takes(target, TreeSum) and not _takes(target, CurveSum):
+        raise RankwiseError(
+            f"{target.title} holds trees and nothing beside them, and {ranker.name} adds linear scores: fit without "
+            f"these (AutoRanker with members=('trees',)), or export to {_able(CurveSum)}"
+        )
+    if formula.trees.n_trees > MOST_TREES and _takes(target, TreeSum) and not target.holds_tables:
+        tables = ", ".join(sorted(name for name, kind in targets().items() if kind.holds_tables))
+        raise RankwiseError(
+            f"{target.title} reads nested text, of which {MOST_TREES:,} trees are the most, and {ranker.name} has "
+            f"{formula.trees.n_trees:,}: fit fewer (AutoRanker with compact=True has a fifth), or export to {tables}"
+        )
+
+
+def _gaps(formula: AnyFormula, target: Target) -> list[str]:
+    """A note where an engine counts a missing value as 0, and the ranker does not."""
+    if not isinstance(formula, WeightedSum) or formula.fill is None:
+        return []
+    return [
+        f"the ranker counts a missing value as the median of training (model.ensemble_.fill), and {target.title} as 0 "
+        "unless the feature has a default: the drafts of features for Solr and the plugins have the medians"
+    ]
 
 
 def _other_rules(formula: AnyFormula, target: Target) -> list[str]:
@@ -301,7 +340,7 @@ def formula_of(
             "send complete features"
         )
     trees = getattr(ranker, "ensemble_", None)
-    found: WeightedSum | StepSum | TreeSum | NetworkSum
+    found: WeightedSum | StepSum | TreeSum | CurveSum | NetworkSum
     if isinstance(ranker, LinearRanker):
         constant = float(getattr(ranker, "intercept_", 0.0))
         if scaler is not None and scaler.how == "normal":
@@ -313,7 +352,7 @@ def formula_of(
         feature, threshold = steps["feature"].astype(np.int64), steps["threshold"].copy()
         found = StepSum(names, feature, threshold, steps["alpha"].copy(), missing=ranker.missing)
     elif isinstance(trees, TreeEnsemble):
-        found = TreeSum.of(trees, names, ranker.missing)
+        found = _of_ensemble(trees, names, ranker.missing)
     elif isinstance(ranker, NeuralRanker):
         found = NetworkSum(names, 0.0, ranker.missing, ranker.network_)
     elif isinstance(ranker, HybridRanker):
@@ -323,6 +362,19 @@ def formula_of(
     else:
         return formula_of_map(ranker, names, scaler), notes
     return (found if scaler is None else found.scale_by(scaler)), notes
+
+
+def _of_ensemble(
+    trees: TreeEnsemble, names: tuple[str, ...], missing: checks.Missing
+) -> WeightedSum | CurveSum | TreeSum:
+    """The formula of an ensemble; the simpler one where there are no trees."""
+    found = TreeSum.of(trees, names, missing)
+    if trees.n_trees or (trees.coef is None and trees.normal is None):
+        return found
+    if trees.normal is None or found.curves is None:
+        fill = trees.fill if missing == "keep" else None
+        return WeightedSum(names, np.asarray(trees.coef), trees.offset, missing=missing, fill=fill)
+    return replace(found.curves, constant=found.curves.constant + found.constant)
 
 
 def open_model(model: Any, scaling: Scaling = None, sample: Queries | None = None) -> tuple[Ranker, Scaler | None]:

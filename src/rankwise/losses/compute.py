@@ -9,7 +9,7 @@ Both work through the queries in chunks, on threads, and take the kernel as a ty
 once for all losses.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Self
 
@@ -114,6 +114,15 @@ class PreparedLists(ShownAsFacts):
             raise RankwiseError(f"{loss!r} takes no document weights")
         weight = np.ascontiguousarray(document_weight)
         return cls(loss, *loss.prepare_weighted(labels, weight, start, rows), start, rows, table, weighted=True)
+
+    def with_rows(self, counts: NDArray[np.bool_]) -> "PreparedLists":
+        """The queries that have a row which counts; gradients of all rows of the others are 0."""
+        rows = np.arange(self.start[-1]) if self.rows is None else self.rows
+        sizes = np.diff(self.start)
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        kept = np.bincount(owner[counts[rows]], minlength=len(sizes)) > 0
+        start = np.append(0, np.cumsum(sizes[kept]))
+        return self if kept.all() else replace(self, start=start, rows=rows[kept[owner]])
 
 
 def label_classes(

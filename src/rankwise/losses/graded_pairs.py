@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankwise._kernels.exp import exp, log1pexp, sigmoid
+from rankwise._kernels.exp import exp, log1pexp
 from rankwise._kernels.machine.jit import kernel
 from rankwise.losses._base import Loss, Vector
 
@@ -58,9 +58,10 @@ def _slopes(score, label, weight, slope, bend):
         for i in range(len(score)):
             lead = label[i] - its_label
             x = other - score[i] if lead > 0.0 else score[i] - other
-            wrong = sigmoid(x)
-            slope[i] -= lead * its_weight * wrong
-            bend[i] += abs(lead) * its_weight * wrong * sigmoid(-x)
+            small = exp(-abs(x))  # sigmoid(x) and sigmoid(-x) with a single exponential
+            less, more = small / (1.0 + small), 1.0 / (1.0 + small)
+            slope[i] -= lead * its_weight * (more if x >= 0.0 else less)
+            bend[i] += abs(lead) * its_weight * more * less
 
 
 @kernel
@@ -139,15 +140,14 @@ def _find_grades(label, grade, level):
 @kernel
 def _arranged(grade, kinds):
     """Where the documents of each grade begin, and all documents in the order of their grades."""
-    first, place = np.zeros(kinds + 1, np.int64), np.empty(len(grade), np.int64)
+    first, place = np.zeros(kinds + 2, np.int64), np.empty(len(grade), np.int64)
     for i in range(len(grade)):
-        first[grade[i] + 1] += 1
+        first[grade[i] + 2] += 1
     for k in range(kinds):
-        first[k + 1] += first[k]
-    free = first.copy()
-    for i in range(len(grade)):
-        place[free[grade[i]]] = i
-        free[grade[i]] += 1
+        first[k + 2] += first[k + 1]
+    for i in range(len(grade)):  # the beginning of each grade moves to its end, which is where the next one begins
+        place[first[grade[i] + 1]] = i
+        first[grade[i] + 1] += 1
     return first, place
 
 
@@ -222,10 +222,13 @@ def _at(x, one, two, first, second):
 
 @kernel
 def _by_nodes(score, label, weight, spread, middle, table, slope, bend, valued):
-    """The sums for one list by nodes: the losses if they are ``valued``, else 0; -1 where every pair takes less."""
+    """The sums for one list by nodes: the losses if they are ``valued``, else 0; -1 where every pair takes less.
+
+    ``valued`` is True or None: numba compiles no branch that a None rules out.
+    """
     size, radius = len(score), max(0.5 * spread, 1e-3)
-    nodes = _number_of_nodes(spread, _VALUED if valued else _CURVED)
-    every_pair = float(size) * size * (_VALUE_OF_A_PAIR if valued else 1.0)
+    nodes = _number_of_nodes(spread, _CURVED if valued is None else _VALUED)
+    every_pair = float(size) * size * (1.0 if valued is None else _VALUE_OF_A_PAIR)
     if nodes == 0 or _work(size, nodes, 2) >= every_pair:
         return -1.0
     grade, level = np.empty(size, np.int64), np.empty(_LABELS)
@@ -253,7 +256,7 @@ def _by_nodes(score, label, weight, spread, middle, table, slope, bend, valued):
         _coefficients(sums, cosines, of_grade[k, :nodes])
         for z in range(first[k], first[k + 1]):
             total[k] += mass[z]
-    if valued:
+    if valued is not None:
         for z in range(size):
             one[z] = log1pexp(radius * (x[z] - 1.0))
         for k in range(kinds):
@@ -270,7 +273,7 @@ def _by_nodes(score, label, weight, spread, middle, table, slope, bend, valued):
             at_the_end += lead * end[j]
             for n in range(nodes):
                 series[n] += lead * of_grade[j, n]
-        if valued:  # its slope at x is the sum of lead w_j (sigmoid(x - s_j) - 1)
+        if valued is not None:  # its slope at x is the sum of lead w_j (sigmoid(x - s_j) - 1)
             for n in range(nodes + 2):
                 lower[n] = series[n]
             lower[0] -= below
@@ -279,16 +282,16 @@ def _by_nodes(score, label, weight, spread, middle, table, slope, bend, valued):
             for n in range(nodes):
                 series[n] += (level[j] - level[k]) * of_grade[j, n]
         series[0] -= below
-        if not valued:
+        if valued is None:
             _differentiate(series, radius, other)
         own = slice(first[k], first[k + 1])
         _at(x[own], series, other, one[own], two[own])
     for z in range(size):
         slope[place[z]] = one[z]
-        if valued:
-            losses += mass[z] * max(two[z], 0.0)
-        else:
+        if valued is None:
             bend[place[z]] = max(two[z], 0.0)
+        else:
+            losses += mass[z] * max(two[z], 0.0)
     return losses
 
 
@@ -297,7 +300,7 @@ def _by_nodes(score, label, weight, spread, middle, table, slope, bend, valued):
 
 @kernel
 def _graded(score, label, weight, grad, diagonal, table, valued):
-    """The loss if it is ``valued``, else 0; adds the gradient, and second derivatives if it is not."""
+    """The loss if it is ``valued``, or else (None) 0; adds the gradient, and second derivatives if it is not."""
     size, live, mass = len(score), 0, 0.0
     place = np.empty(size, np.int64)
     work = np.empty((6, size))
@@ -326,7 +329,7 @@ def _graded(score, label, weight, grad, diagonal, table, valued):
             _slopes_by_ratios(power, y, w, slope, bend)
         else:
             _slopes(s, y, w, slope, bend)
-        if valued:
+        if valued is not None:
             term, power[:] = np.empty(live), 0.0
             _losses(s, y, w, term, power)
             for i in range(live):
@@ -335,7 +338,7 @@ def _graded(score, label, weight, grad, diagonal, table, valued):
         i = place[z]
         share = w[z] / mass
         grad[i] += slope[z] * share
-        if not valued:
+        if valued is None:
             diagonal[i] += bend[z] * share
     return loss / mass
 
@@ -349,7 +352,7 @@ def graded_pairs_formula(score, label, value, grad, table, params):
 @kernel
 def graded_pairs_curved(score, label, value, grad, diagonal, table, params):
     """Gradient and second derivatives."""
-    _graded(score, label, value, grad, diagonal, table, False)
+    _graded(score, label, value, grad, diagonal, table, None)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -60,7 +60,9 @@ def training_queries(
             f"{ranker.name}.fit needs features, got 0 feature(s) (shape={(queries.n_documents, 0)}) while a minimum of "
             "1 is required."
         )
-    return queries
+    # what continues needs the features that it began with
+    continued = getattr(ranker, "warm_start", False) and hasattr(ranker, "n_features_in_")
+    return align(ranker, queries) if continued else queries
 
 
 def validation_queries(ranker: "Ranker", validation: Any, eval_set: Any, eval_group: Any) -> Any:

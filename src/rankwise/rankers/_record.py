@@ -218,7 +218,7 @@ def _warm_start_sources(ranker: "Ranker") -> "list[Ranker]":
     sources: list[Any] = []
     for value in ranker.get_params(deep=False).values():
         sources += value if isinstance(value, (list, tuple)) else [value]
-    if getattr(ranker, "warm_start", False) and hasattr(ranker, "coef_"):
+    if getattr(ranker, "warm_start", False):
         sources.append(ranker)
     return [source for source in sources if isinstance(getattr(source, "record_", None), FitRecord)]
 

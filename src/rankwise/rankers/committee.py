@@ -92,7 +92,8 @@ class Committee(Ranker):
     that comes fitted is the deviation on the queries of ``fit``, which are only scored.
 
     A committee of linear rankers is a linear ranker, and is scored, explained and exported as one. One of linear
-    rankers and sums of trees is exported as a sum of trees with a linear part. A file holds the members; those of other
+    rankers and sums of trees is exported as a sum of trees with a linear part, and with normal scores if a member is an
+    :class:`~rankwise.AutoRanker`. A file holds the members; those of other
     packages cannot be saved. ``clone`` of scikit-learn forgets what members had learned, so a comparison or a
     search fits all of them on each training part. Files of scores cannot be members, because they have no score for
     other documents: :func:`rankwise.compare` takes them.
@@ -291,7 +292,14 @@ class Committee(Ranker):
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             raise AttributeError(f"a member of this {self.name} is neither linear nor a sum of trees")
-        return TreeEnsemble.concat(known, self.factors_.tolist())
+        if self.missing != "keep":  # no gap reaches a member, so what each would fill in need not agree
+            known = [replace(part, fill=None) for part in known]
+        try:
+            return TreeEnsemble.concat(known, self.factors_.tolist())
+        except RankwiseError as error:
+            raise RankwiseError(
+                f"the members of this {self.name} learned from different data and are no single sum: {error}"
+            ) from error
 
     def _scores(self, X: checks.Floats) -> Vector:
         model = self._scoring_model()
@@ -377,7 +385,10 @@ def as_ensemble(member: Any) -> TreeEnsemble | None:
     if isinstance(member, ThresholdRanker):
         return stumps(member.steps_, member.n_features_in_)
     found = getattr(member, "ensemble_", None) if isinstance(member, Ranker) else None
-    return found if isinstance(found, TreeEnsemble) else None
+    if isinstance(found, TreeEnsemble):
+        return found
+    inner = member._scoring_model() if isinstance(member, Ranker) else member
+    return None if inner is member else as_ensemble(inner)
 
 
 def stumps(steps: Table, width: int) -> TreeEnsemble:

@@ -21,6 +21,7 @@ from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._record import read_ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
 
 Kernel = Callable[[checks.Floats, Vector], Any]  # writes the scores of all rows into the vector
@@ -43,11 +44,11 @@ class Scorer:
     Notes
     -----
     NaN and infinities are always found. A linear score with one of them among its features is itself not finite,
-    whatever the weights (0 times infinity is NaN), so only the scores are checked; for sums of steps every feature
-    is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's ``missing``, or
-    finds that finite features were too large. With ``missing="min"``, which ``predict`` does not take for arrays, the
-    array is taken as the documents of one query; so is every array for a ranker that normalizes scores within a query
-    (:class:`~rankwise.HybridRanker`).
+    whatever the weights (0 times infinity is NaN), so only the scores are checked; for sums of steps or trees every
+    feature is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's
+    ``missing`` or keeps NaN for trees, or finds that finite features were too large. With ``missing="min"``, which
+    ``predict`` does not take for arrays, the array is taken as the documents of one query; so is every array for a
+    ranker that normalizes scores within a query (:class:`~rankwise.HybridRanker`).
 
     A scorer has no state that changes, and its compiled code runs without the interpreter's lock: threads may share it.
 
@@ -215,6 +216,9 @@ def _kernel_of(model: Ranker) -> tuple[Kernel | None, bool]:
     if isinstance(model, ThresholdRanker) and type(model)._scores is ThresholdRanker._scores:
         s = StepScorer.of(model.steps_)
         return lambda X, out: score_steps(X, 0, len(out), s.feature, s.start, s.cut, s.worth, out), False
+    trees = vars(model).get("ensemble_")
+    if isinstance(trees, TreeEnsemble) and _is_sum_of_trees(model):
+        return trees.score_into, False
     return None, True
 
 
@@ -223,6 +227,14 @@ def _is_plain(model: Ranker) -> bool:
     if type(model)._scores is LinearRanker._scores:
         return hasattr(model, "coef_")
     return isinstance(model, LinearModel) and not model.intercept_
+
+
+def _is_sum_of_trees(model: Ranker) -> bool:
+    """Whether the scores of a ranker with an ``ensemble_`` are those of the ensemble alone."""
+    from rankwise.rankers.auto.auto_ranker import AutoRanker  # loaded by now where the answer is yes
+    from rankwise.rankers.boosting.boosted import BoostedRanker
+
+    return type(model)._scores in (AutoRanker._scores, BoostedRanker._scores)
 
 
 def _linear_kernel(weights: Vector) -> Kernel:

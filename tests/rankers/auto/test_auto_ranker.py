@@ -10,8 +10,8 @@ from rankwise.errors import RankwiseError
 from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.queries.scaling import Scaler
 from rankwise.rankers._model_selection import PooledSelection
-from rankwise.rankers.auto import auto_ranker, members
-from rankwise.rankers.auto.members import LinearFolds
+from rankwise.rankers.auto import auto_ranker, linear_members, members
+from rankwise.rankers.auto.linear_members import FeatureChange, LinearFolds
 from rankwise.rankers.linear.committee import RidgeCommittee
 
 
@@ -36,6 +36,7 @@ def weighted(count, seed):
 
 
 LINEAR, TREES = weighted(60, 1), simulated(150, 6.0, 1)
+AS_THEY_ARE = FeatureChange(np.zeros(10))
 QUICK = {"folds": 3, "max_trees": 40, "n_jobs": 1}
 ALL = ["ridge", "normal", "trees", "started"]
 
@@ -71,16 +72,18 @@ def test_the_stack_ranks_about_as_well_as_its_best_member_on_new_queries(train, 
 
 def test_linear_members_are_ridge_committees_fold_by_fold():
     selection = PooledSelection.of(TREES, None, "all", 3, np.random.default_rng(0))
-    folds = LinearFolds.of([TREES], selection, 1)
+    folds = LinearFolds.of([TREES], selection, AS_THEY_ARE, 1)
     whole = RidgeCommittee(folds=3, random_state=0, n_jobs=1).fit(TREES)
     np.testing.assert_array_equal(folds.whole, whole.coef_)
-    for coef, scores in zip(folds.coefs, folds.scores, strict=True):
-        np.testing.assert_allclose(scores, TREES.X @ coef, rtol=1e-10, atol=1e-12)
+    scores = folds.scores(folds.coefs, 1)
+    np.testing.assert_allclose(scores, folds.coefs @ TREES.X.T, rtol=1e-10, atol=1e-12)
+    for part, held, own in zip(selection.parts, folds.held, scores, strict=True):
+        np.testing.assert_array_equal(held, own[np.isin(TREES.query_of_row, part)])
 
 
 def test_held_out_labels_do_not_reach_the_scores_of_their_fold(monkeypatch):
     """With one penalty and a given number of trees, labels of a part change no score that was held out with it."""
-    monkeypatch.setattr(members, "RELATIVE_ALPHAS", (0.1,))
+    monkeypatch.setattr(linear_members, "RELATIVE_ALPHAS", (0.1,))
     monkeypatch.setattr(members, "WITHIN", 1e9)  # takes the last look
     monkeypatch.setattr(auto_ranker._MemberFits, "_factor", 1.0)
     model = rw.AutoRanker(**QUICK)
@@ -129,9 +132,8 @@ def test_the_criterion_of_a_member_is_that_of_its_scores():
     model = rw.AutoRanker(members=("ridge",), **QUICK).fit(TREES)
     selection = PooledSelection.of(TREES, None, "all", 3, np.random.default_rng(0))
     scores = np.zeros(TREES.n_documents)
-    for part, own in zip(selection.parts, LinearFolds.of([TREES], selection, 1).scores, strict=True):
-        inside = np.isin(TREES.query_of_row, part)
-        scores[inside] = own[inside]
+    for part, own in zip(selection.parts, LinearFolds.of([TREES], selection, AS_THEY_ARE, 1).held, strict=True):
+        scores[np.isin(TREES.query_of_row, part)] = own
     names = ("nDCG@10", "nDCG@50", "AP")
     values = measure_lists([rw.measures.parse(one) for one in names], ScoredLists(scores, TREES.labels(), TREES.start))
     for name, own in zip(names, values, strict=True):
@@ -250,6 +252,8 @@ def test_document_weights_count():
     weights = np.linspace(0.1, 2.0, LINEAR.n_documents)
     again = rw.AutoRanker(**QUICK).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=weights)
     assert not np.array_equal(again.predict(LINEAR), plain)
+    heavy = rw.AutoRanker(**QUICK).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=4 * weights)
+    np.testing.assert_allclose(heavy.predict(LINEAR), again.predict(LINEAR), rtol=1e-9, atol=1e-12)
     with pytest.raises(RankwiseError, match="YetiRank weights queries alone"):
         rw.AutoRanker(boosters=("catboost",)).fit(LINEAR.X, LINEAR.y, group=LINEAR.sizes, sample_weight=weights)
 

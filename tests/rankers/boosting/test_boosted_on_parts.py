@@ -115,6 +115,17 @@ def test_trees_from_a_linear_start(loss, tmp_path):
         rw.BoostedRanker(**options).fit(parts_of(queries(), tmp_path / "gaps"))
 
 
+@pytest.mark.parametrize("start", [None, "ridge"])
+def test_trees_that_are_continued(start, tmp_path):
+    first, second = queries(holes=0.0, weights=False), queries(60, seed=1, holes=0.0, weights=False)
+    own, found = (rw.BoostedRanker(**{**SMALL, "trees": 8}, start=start, patience=None) for _ in range(2))
+    for lists, trees in ((first, 8), (second, 15)):
+        parts = parts_of(lists, tmp_path / f"{trees}")
+        own.set_params(trees=trees, warm_start=True).fit(lists)
+        assert_same(own, found.set_params(trees=trees, warm_start=True).fit(parts))
+    assert found.ensemble_.n_trees == 15
+
+
 def test_of_many_queries_a_single_part_is_held_out(parts, monkeypatch):
     monkeypatch.setattr(boosted, "MANY", 30)
     assert_same(rw.BoostedRanker(**SMALL).fit(queries()), rw.BoostedRanker(**SMALL).fit(parts))

@@ -70,6 +70,18 @@ def total(loss, lists, scores, weight=None):
 # ------------------------------------------------------------------------------------------------------ derivatives
 
 
+@pytest.mark.parametrize("scattered", [False, True])
+@over_all_losses
+def test_rows_that_are_left_out_have_derivatives_of_0_and_change_no_others(loss, scattered):
+    lists = queries(12, scattered=scattered, weighted=True)
+    scores = np.random.default_rng(1).normal(size=lists.n_documents)
+    whole = Derivatives.of(loss, lists)
+    out = np.flatnonzero(np.isin(lists.query_of_row, [0, 5, 11]))
+    for every, rest in zip(whole.at(scores, 0), whole.without(out).at(scores, 0), strict=True):
+        every[out] = 0.0
+        np.testing.assert_array_equal(rest, every)
+
+
 @pytest.mark.parametrize("loss", [one for one in LOSSES if one.smooth or one.convex], ids=repr)
 def test_the_gradient_is_that_of_the_weighted_sum_of_losses(loss):
     lists = queries(12, scattered=True, weighted=True)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -200,6 +201,26 @@ def test_additive_models_are_sums_of_shape_functions(depth):
     assert model.shapes_.plot() is not None
 
 
+def test_a_table_of_shape_functions_tells_what_a_gap_adds_and_a_drawing_shows_what_differs_most():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.where(rng.random(600) < 0.3, np.nan, 1.0), rng.normal(size=(600, 13))])
+    y = np.clip(np.rint(np.isnan(X[:, 0]) + X[:, 1:] @ np.arange(13) / 20), 0, 3)
+    model = rw.BoostedRanker(additive=True, trees=200, n_jobs=1).fit(X, y, group=[10] * 60)
+    feature, above, to, adds = (np.array(model.shapes_[name]) for name in ("feature", "above", "to", "adds"))
+    own = feature == "0"
+    assert above[own][0] == -np.inf
+    assert np.isnan([above[own][1], to[own][1]]).all()
+    one, hole = model.predict(np.array([[1.0] + [0.0] * 13, [np.nan] + [0.0] * 13]))
+    assert np.diff(adds[own])[0] == pytest.approx(hole - one)
+    assert hole > one
+    assert not np.isnan(to[~own]).any()
+    figure = model.shapes_.plot()
+    shown = [text.get_text() for text in getattr(figure, "axes", [figure])[0].get_legend().get_texts()]
+    assert len(shown) == 8
+    assert {"12", "11", "10"} < set(shown)
+    assert "0" not in shown, "it has a single value"
+
+
 def test_categories_are_split_one_from_all_others(tmp_path):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 12, 800).astype(float)
@@ -273,6 +294,19 @@ def test_float32_gives_the_trees_of_the_same_numbers_in_float64():
     np.testing.assert_array_equal(one.predict(single), other.predict(double))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_fit_takes_no_copy_of_the_features(dtype):
+    X = np.random.default_rng(0).normal(size=(20_000, 400)).astype(dtype)
+    lists = rw.Queries.from_arrays(X, X[:, 0] > 0, group=[20] * 1_000)
+    settings = {**SMALL, "trees": 2, "depth": 2, "patience": None}
+    rw.BoostedRanker(**settings).fit(queries())  # what is loaded and compiled once
+    tracemalloc.start()
+    rw.BoostedRanker(**settings).fit(lists)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * X.size < X.nbytes, "a byte per value, and not the features again"
+
+
 def test_rows_in_any_order_of_the_queries_give_the_same_trees():
     lists = queries()
     rng = np.random.default_rng(0)
@@ -334,6 +368,24 @@ def test_parameters_that_are_not_given_are_the_engine_s_own():
         assert (model._setting("learning_rate"), model._setting("patience")) == (rate, patience)
         assert rw.BoostedRanker(engine=engine, patience=None)._setting("patience") is None
         assert rw.BoostedRanker(engine=engine, learning_rate=0.3)._setting("learning_rate") == 0.3
+
+
+ENGINES = {engine: set(settings) for engine, settings in boosted.DEFAULTS.items()}
+OF_ENGINES = sorted(set().union(*ENGINES.values()))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_none_is_the_engine_s_own_value_and_what_an_engine_lacks_is_refused(engine):
+    own = {name: boosted.DEFAULTS[engine][name] for name in ENGINES[engine]}
+    for name in sorted(set(OF_ENGINES) - ENGINES[engine]):
+        with pytest.raises(RankwiseError, match=f"'{name}' parameter .* None for engine='{engine}': it belongs to"):
+            rw.BoostedRanker(engine=engine, **{name: 4}).fit(queries(10))
+    if engine != "symmetric":
+        pytest.importorskip(engine)
+    lists, settings = queries(30), {"engine": engine, "trees": 10, "folds": 2, "n_jobs": 1}
+    scores = [rw.BoostedRanker(**settings, **given).fit(lists).predict(lists) for given in ({}, own)]
+    np.testing.assert_array_equal(*scores)
+    assert len(np.unique(scores[0])) > 1
 
 
 def test_a_file_of_before_keeps_its_engine():

@@ -374,17 +374,27 @@ def test_categories_that_were_not_seen_go_with_the_others():
     assert model.ensemble().predict(unseen).tolist() == [others, five, others, others, others]
 
 
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), depth=st.integers(1, 6))
-def test_scores_never_turn_with_monotone_features(seed, depth):
-    X, y, sizes = data(seed, queries=20, features=3, holes=0.1)
-    signs = (1, -1, 0)
-    model = model_of(X, y, sizes, trees=10, depth=depth, signs=signs, learning_rate=0.5)
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    depth=st.integers(1, 10),
+    signs=st.tuples(*[st.sampled_from([1, -1, 0])] * 4),
+    holes=st.sampled_from([0.0, 0.1, 0.6]),
+)
+def test_scores_never_turn_with_monotone_features(seed, depth, signs, holes):
+    """Exactly, for signs of both kinds in one tree, on both sides of every threshold, whatever else is missing."""
+    X, y, sizes = data(seed, queries=12, features=4, holes=holes)
+    X[seed % len(X), seed % 4] = (-1) ** seed * 1e300
+    model = model_of(X, y, sizes, trees=6, depth=depth, signs=signs, learning_rate=0.5)
     ensemble = model.ensemble()
+    np.testing.assert_array_equal(ensemble.predict(X), model.scores())
     for feature, sign in enumerate(signs):
-        rows = np.repeat(X, 41, axis=0)
-        rows[:, feature] = np.tile(np.linspace(-3, 3, 41), len(X))
-        assert (np.diff(ensemble.predict(rows).reshape(-1, 41)) * sign >= 0).all()
+        cuts = np.unique(ensemble.threshold[ensemble.feature == feature])
+        values = np.concatenate([[-1e300, -0.0], cuts, np.nextafter(cuts, np.inf, where=cuts < 1e308, out=cuts.copy())])
+        values = np.sort(np.append(values, 1e300))
+        rows = np.repeat(X, len(values), axis=0)
+        rows[:, feature] = np.tile(values, len(X))
+        assert (np.diff(ensemble.predict(rows).reshape(len(X), -1)) * sign >= 0).all()
 
 
 def test_missing_values_count_as_0_where_training_had_none():
@@ -405,7 +415,7 @@ def test_a_split_of_what_is_missing_from_all_numbers():
     model = model_of(X, y, [10] * 40, trees=1, depth=1)
     (split,) = model.trees[0].splits
     assert split.kind == NAN_ALONE
-    low, hole, high = model.ensemble().predict(np.array([[-1e30], [np.nan], [1e30]]))
+    low, hole, high = model.ensemble().predict(np.array([[-1e300], [np.nan], [1e300]]))
     assert low == high < hole
 
 
@@ -420,8 +430,9 @@ def test_a_split_of_what_is_missing_from_all_numbers():
         (np.ones((6, 3)), [0, 1, 2, 0, 1, 2.0], [3, 3]),
         (np.full((4, 1), np.nan), [0, 1, 0, 1.0], [2, 2]),
         (np.arange(3.0)[:, None], [2, 1, 0.0], [1, 1, 1]),
+        (np.array([[0.0], [-0.0], [1e-36], [-1e-300]]), [0, 1, 0, 1.0], [2, 2]),
     ],
-    ids=["one document", "equal labels", "constant features", "nothing but gaps", "lists of one"],
+    ids=["one document", "equal labels", "constant features", "nothing but gaps", "lists of one", "zeros"],
 )
 def test_nothing_to_learn_from_leaves_scores_at_zero(X, y, sizes):
     queries = lists_of(X, sizes, np.asarray(y, float))
@@ -431,6 +442,22 @@ def test_nothing_to_learn_from_leaves_scores_at_zero(X, y, sizes):
         model.grow()
         assert not model.scores().any()
         assert not model.ensemble().predict(X).any()
+
+
+@pytest.mark.parametrize("depth", [1, 10])
+@pytest.mark.parametrize("kind", ["huge", "tiny", "zeros", "gaps", "float32"])
+def test_values_at_the_ends_of_their_type_fall_on_the_sides_that_were_learned(kind, depth):
+    X, y, sizes = data(holes=0.2)
+    rng = np.random.default_rng(1)
+    most = float(np.finfo(np.float32).max)
+    odd = {"huge": [-1.7e308, 1.6e308, 1.7e308], "tiny": [-2e-35, 2e-35], "zeros": [-0.0, 0.0], "gaps": [np.nan]}
+    X = X.astype(np.float32 if kind == "float32" else np.float64)
+    X[:, 1] = np.where(rng.random(len(X)) < 0.5, rng.choice(odd.get(kind, [-most, most]), len(X)), X[:, 1])
+    X[:, 3] = np.nan
+    model = model_of(X, y, sizes, depth=depth, trees=3)
+    np.testing.assert_array_equal(model.ensemble().predict(X), model.scores())
+    assert len(np.unique(model.scores())) > 1
+    assert not model.ensemble().importance("split")[3]
 
 
 def test_one_query_and_one_feature_are_learned_from():

@@ -21,15 +21,15 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._model_selection import Folds, PooledSelection, mean_of_known
+from rankwise.rankers.auto.linear_members import FeatureChange, LinearFolds
 from rankwise.rankers.auto.members import (
     Clock,
-    LinearFolds,
     Member,
     OutOfFold,
     criterion_measures,
-    fill_gaps,
     grow_folds,
     medians,
+    sampled_features,
     standard_error,
     whole_ensemble,
 )
@@ -139,6 +139,9 @@ class AutoRanker(Ranker):
     A validation set joins the training queries: more queries are worth more than a set for one choice. Certificates
     rest on hold-out queries alone, and every query that ``fit`` was given counts as seen.
 
+    Medians and normal scores are those of all documents, or of 65,536 of them that are spread evenly, without a look at
+    labels.
+
     **Folds.** The penalties of the ridges, the numbers of trees and the weights are chosen on the held-out parts
     together, so the row of the stack in ``report_`` is optimistic by a little. ``certificate`` and ``score`` on
     queries that were not given to ``fit`` are not.
@@ -178,7 +181,7 @@ class AutoRanker(Ranker):
     random_state: Seed = 0
     missing: Missing = "keep"
 
-    _earlier: ClassVar[Any] = None  # the model of a file from before there were stacks
+    _earlier: ClassVar[Ranker | None] = None  # the model of a file from before there were stacks
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -336,9 +339,9 @@ class _MemberFits:
         began, held = time.process_time(), self.held
         if name in ("ridge", "normal"):
             folds = self._ridge if name == "ridge" else self._normal
-            ensemble, scores, trees = self._linear(name, folds.coefs.mean(axis=0)), held.collect(folds.scores), 0
+            ensemble, scores, trees = self._linear(name, folds.coefs.mean(axis=0)), self._held(folds), 0
         else:
-            starts = [self._factor * one for one in self._normal.scores] if name == "started" else None
+            starts = list(self._start(self._normal.coefs)) if name == "started" else None
             rows, derivatives = self._growth(name)
             ensemble, scores, trees = grow_folds(
                 held, rows, derivatives, starts, self._seed_of(name), self._auto.max_trees, self._clock, bar
@@ -351,7 +354,7 @@ class _MemberFits:
         if member.name in ("ridge", "normal"):
             return self._linear(member.name, (self._ridge if member.name == "ridge" else self._normal).whole)
         started = member.name == "started"
-        start = self._factor * self._normal.whole_scores if started else None
+        start = self._start(self._normal.whole[None])[0] if started else None
         rows, derivatives = self._growth(member.name)
         found = whole_ensemble(self.held, rows, derivatives, start, self._seed_of(member.name), member.trees)
         return self._with_start(member.name, found, self._normal.whole if started else None)
@@ -363,30 +366,38 @@ class _MemberFits:
     # ---------------------------------------------------------------------------------------------- what they share
 
     @cached_property
-    def _fill(self) -> Vector:
-        return medians(self._sets)
+    def _sample(self) -> Matrix:
+        return sampled_features(self._sets)
 
     @cached_property
-    def _filled(self) -> list[Queries]:
-        return [fill_gaps(one, self._fill) for one in self._sets]
+    def _fill(self) -> Vector:
+        return medians(self._sample)
 
     @cached_property
     def _ridge(self) -> LinearFolds:
-        return LinearFolds.of(self._filled, self._selection, self._auto.n_jobs)
+        return LinearFolds.of(self._sets, self._selection, FeatureChange(self._fill), self._auto.n_jobs)
 
     @cached_property
     def _scaler(self) -> Scaler:
-        rows = [np.asarray(one.X) for one in self._filled]
-        return Scaler("normal").fit(rows[0] if len(rows) == 1 else np.concatenate(rows))
+        return Scaler("normal").fit(np.where(np.isnan(self._sample), self._fill, self._sample))
 
     @cached_property
     def _normal(self) -> LinearFolds:
-        return LinearFolds.of([self._scaler.transform(one) for one in self._filled], self._selection, self._auto.n_jobs)
+        change = FeatureChange(self._fill, self._scaler)
+        return LinearFolds.of(self._sets, self._selection, change, self._auto.n_jobs)
+
+    def _held(self, folds: LinearFolds) -> Vector:
+        """The scores of the held-out documents; 0 where nothing is held out."""
+        return self.held.place(folds.held or [np.zeros(0)])
+
+    def _start(self, coefs: Matrix) -> Matrix:
+        """What trees start from: the scores of all documents by weights on normal scores."""
+        return self._factor * self._normal.scores(coefs, self._auto.n_jobs)
 
     @cached_property
     def _factor(self) -> float:
         """What the scores of "normal" are multiplied by where trees start from them."""
-        scores = self.held.collect(self._normal.scores)
+        scores = self._held(self._normal)
         deviation = within_query_deviation(self.held.queries, scores)
         if not deviation:
             return 1.0

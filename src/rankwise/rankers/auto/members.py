@@ -10,8 +10,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +20,12 @@ from rankwise._progress import progress
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import measure_candidates
 from rankwise.queries.queries import Queries
-from rankwise.rankers._base import linear_scores
-from rankwise.rankers._model_selection import Pool, PooledSelection, PreparedValues, mean_of_known, weighted_mean
+from rankwise.rankers._model_selection import PreparedValues, mean_of_known, weighted_mean
 from rankwise.rankers.boosting.folds import with_seed
 from rankwise.rankers.boosting.growing import UNJUDGED, Growing, TreeCurve, grow_together, joined, no_trees, rows_of
 from rankwise.rankers.boosting.objectives import Derivatives
+from rankwise.rankers.boosting.packed_rows import sampled_rows
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.linear.committee import CommitteeProblems, choose_alphas
-from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
 
 if TYPE_CHECKING:
     from rankwise.rankers.boosting.folds import AnyRows
@@ -130,10 +128,10 @@ class OutOfFold:
 
     def collect(self, scores: Sequence[Vector]) -> Vector:
         """The scores of the held-out documents, from those of all documents by each fold."""
-        return self.gather([score[rows] for score, rows in zip(scores, self.rows, strict=True)])
+        return self.place([score[rows] for score, rows in zip(scores, self.rows, strict=True)])
 
-    def gather(self, scores: Sequence[Vector]) -> Vector:
-        """The scores of the held-out documents, from those that each fold holds out."""
+    def place(self, scores: Sequence[Vector]) -> Vector:
+        """The scores of the held-out documents, from those of what each fold holds out."""
         found = np.zeros(self.together.n_documents)
         for score, rows in zip(scores, self.rows, strict=True):
             found[rows] = score
@@ -149,62 +147,22 @@ class OutOfFold:
         return weighted_mean(values, self.queries.query_weight)
 
 
-# ------------------------------------------------------------------------------------------------------------- linear
+def sampled_features(sets: Sequence[Queries]) -> Matrix:
+    """The features of the rows that thresholds of trees are chosen from: of few documents all, of many 65,536."""
+    ends = np.cumsum([one.n_documents for one in sets])
+    rows = sampled_rows(int(ends[-1]))
+    pieces = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    found = [
+        np.asarray(one.X[one.rows[piece - (end - one.n_documents)]], np.float64)
+        for one, piece, end in zip(sets, pieces, ends.tolist(), strict=True)
+    ]
+    return np.concatenate(found)
 
 
-def medians(sets: Sequence[Queries]) -> Vector:
-    """The median of every feature over all documents that have it; 0 where none has."""
-    found = np.zeros(sets[0].n_features)
-    for number in range(len(found)):
-        values = np.concatenate([np.asarray(one.X[:, number]) for one in sets])
-        values = values[~np.isnan(values)]
-        found[number] = np.median(values) if len(values) else 0.0
-    return found
-
-
-def fill_gaps(queries: Queries, fill: Vector) -> Queries:
-    """The queries with these values in place of NaN; the same object if there are none."""
-    holes = np.isnan(queries.X)
-    if not holes.any():
-        return queries
-    return queries._replace(X=np.where(holes, fill.astype(queries.X.dtype), queries.X))
-
-
-class LinearFolds(NamedTuple):
-    """Six ridge regressions without each part, as means of their weights.
-
-    Attributes
-    ----------
-    coefs : ndarray of shape (n_folds, n_features)
-        The weights of each fold.
-    whole : ndarray of shape (n_features,)
-        The weights learned from all queries.
-    scores : list of ndarray
-        The scores of all documents by each fold, in query order.
-    whole_scores : ndarray
-        The scores of all documents by ``whole``.
-    """
-
-    coefs: Matrix
-    whole: Vector
-    scores: list[Vector]
-    whole_scores: Vector
-
-    @classmethod
-    def of(cls, sets: Sequence[Queries], selection: PooledSelection, n_jobs: int | None) -> "LinearFolds":
-        """Fit on features of these sets; the penalties are selected on all parts together, once."""
-        pool = Pool(tuple(sets))
-        trials = [replace(one, pool=pool) for one in selection.trials]
-        problems = CommitteeProblems.of(PooledSelection(pool, selection.parts, trials), "auto", n_jobs)
-        alphas, _ = choose_alphas(problems, RELATIVE_ALPHAS)
-        whole = problems.members(alphas).mean(axis=0)
-        without = [one.without for one in trials]
-        coefs = np.array([problems.members(alphas, part).mean(axis=0) for part in without] or [whole])
-
-        def scores(coef: Vector) -> Vector:
-            return np.concatenate([one.in_query_order(linear_scores(one.X, coef, n_jobs)) for one in sets])
-
-        return cls(coefs, whole, [scores(coef) for coef in coefs], scores(whole))
+def medians(X: Matrix) -> Vector:
+    """The median of every feature over the documents that have it; 0 where none has."""
+    known = [column[~np.isnan(column)] for column in X.T]
+    return np.array([np.median(column) if len(column) else 0.0 for column in known])
 
 
 # -------------------------------------------------------------------------------------------------------------- trees
@@ -297,7 +255,7 @@ def grow_folds(
     curve = _Curve()
 
     def judge(models: Sequence[Growing]) -> float:
-        found = held.gather([model.scores(rows) for model, rows in zip(models, held.rows, strict=True)])
+        found = held.place([model.scores(rows) for model, rows in zip(models, held.rows, strict=True)])
         curve.criteria.append(mean_of_known(held.values(found)))
         curve.kept.append((models[0].iteration, found))
         return held.mean(curve.criteria[-1])

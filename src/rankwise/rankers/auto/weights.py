@@ -2,7 +2,8 @@
 
 The loss of a weighted sum of scores is convex in the weights. Each step minimizes a quadratic function that is above
 the loss nearby: the matrix of second derivatives by documents is at most twice its diagonal, because every pair of
-documents adds (u_i - u_j)^2 <= 2 u_i^2 + 2 u_j^2. A step that does not lower the loss is halved.
+documents adds (u_i - u_j)^2 <= 2 u_i^2 + 2 u_j^2. A step at whose end the loss rises is halved: by convexity, the loss
+is lower than before where it still falls. So no value of the loss is needed, and its kernel is not compiled.
 """
 
 import math
@@ -12,7 +13,6 @@ import numpy as np
 
 from rankwise._arrays import Matrix, Vector
 from rankwise.losses import GradedPairs
-from rankwise.losses.compute import loss_lists
 from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.objectives import Derivatives
 
@@ -44,29 +44,31 @@ def pair_weights(queries: Queries, scores: Matrix, penalty: float, n_jobs: int |
     count = len(scores)
     derivatives = Derivatives.of(GradedPairs(), queries, n_jobs)
     scale = math.fsum(queries.query_weight) * float(np.abs(queries.labels()).max(initial=0.0))
+    if queries.document_weight is not None:  # the loss is in their unit
+        scale *= float(queries.document_weight.mean())
     weight = np.full(count, 1.0 / count)
     if not scale:
         return np.zeros(count)
     toward = penalty * (np.eye(count) - 1.0 / count) + _UNIQUE * np.eye(count)
 
-    def loss(own: Vector) -> float:
-        values = loss_lists(derivatives.lists, own @ scores, n_jobs=n_jobs)[0]
-        return math.fsum(queries.query_weight * values) / scale + 0.5 * float(own @ toward @ own)
+    def derivatives_at(own: Vector) -> tuple[Vector, Matrix]:
+        gradient, curvature = derivatives.at(own @ scores, 0, n_jobs)
+        bend = 2.0 * (scores * curvature) @ scores.T / scale
+        return scores @ gradient / scale + toward @ own, bend + toward
 
-    value = loss(weight)
+    if not derivatives.at(weight @ scores, 0, n_jobs)[0].any():
+        return np.zeros(count)
+    slope, bend = derivatives_at(weight)
     for _ in range(_STEPS):
-        gradient, curvature = derivatives.at(weight @ scores, 0, n_jobs)
-        if not gradient.any():
-            return np.zeros(count)
-        slope = scores @ gradient / scale + toward @ weight
-        bend = 2.0 * (scores * curvature) @ scores.T / scale + toward
         step = _minimize_quadratic(bend, slope, weight) - weight
-        largest = float(np.abs(step).max())
-        while largest > _CHANGE * float(weight.max()) and not (lower := loss(weight + step)) < value:
-            step, largest = step / 2, largest / 2
-        if largest <= _CHANGE * float(weight.max()):
-            break
-        weight, value = weight + step, lower
+        while np.abs(step).max() > _CHANGE * weight.max():
+            slope, bend = derivatives_at(weight + step)
+            if slope @ step <= 0:
+                break
+            step = step / 2
+        else:
+            return weight
+        weight = weight + step
     return weight
 
 

@@ -49,7 +49,7 @@ from rankwise.rankers.boosting.growing import (
 )
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import refuse_odd_codes
-from rankwise.rankers.boosting.parted_rows import LinearStart, PartedDerivatives, PartedRows, TreeJob
+from rankwise.rankers.boosting.parted_rows import PartedDerivatives, PartedRows, TreeJob, start_of_blocks
 from rankwise.rankers.boosting.shape_functions import ShapeFunctions
 from rankwise.rankers.boosting.symmetric import DEEPEST, SymmetricRows, TreeGrowth
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
@@ -146,6 +146,11 @@ class BoostedRanker(Ranker):
     start : "ridge", fitted linear ranker, or array of shape (n_features,), default=None
         Linear scores that the trees are added to: of a :class:`~rankwise.RidgeRanker` on the training queries (those
         that are not held out, where parts are), or given. They are part of the model.
+    warm_start : bool, default=False
+        Whether a second ``fit`` keeps the fitted trees and its linear start, and grows what they lack to ``trees``. It
+        needs ``patience=None``; the first fit may have searched. The queries may be others with the same features. With
+        the same queries, parameters and one seed, symmetric trees that were grown without a search have the same bits
+        as if they had been grown at once.
     monotone : mapping of str or int to {-1, 1}, default=None
         Features, by name or number, that the score must not fall (1) or rise (-1) with.
     additive : bool, default=False
@@ -252,6 +257,7 @@ class BoostedRanker(Ranker):
     folds: Folds = 5
     refit: Literal["average", "all", "train"] | None = None
     start: Literal["ridge"] | Weights | None = None
+    warm_start: bool = False
     monotone: Signs | None = None
     additive: bool = False
     categorical_features: Features | None = None
@@ -302,14 +308,14 @@ class BoostedRanker(Ranker):
         rows = self._rows(sets, categorical, seeds[0])
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
         average = bool(parts) and self._setting("refit") == "average"
-        growth = TreesGrown()
+        growth = self._growth_so_far(sets)
 
         def keep() -> bool:
             if growth.any:
                 self._take(growth)
             return growth.any
 
-        total = self.trees * (len(seeds) + bool(parts) - average)
+        total = (self.trees - growth.begun) * (len(seeds) + bool(parts) - average)
         bar = progress("boosting", total, enabled=None if self.verbose else False)
         with self._keep_on_interrupt(keep), bar:
             folds = [self._fold(sets, together, derivatives, part) for part in parts]
@@ -319,7 +325,8 @@ class BoostedRanker(Ranker):
                 growth.growing, growth.coef = models[0], folds[0].coef
                 self._search(together, folds, models, growth, lambda: bar.advance(1))
             unjudged = self.trees if self.patience is None else min(self.trees, UNJUDGED)
-            growth.trees = 0 if not rows.splittable else growth.curve.best if growth.curve.judged else unjudged
+            chosen = growth.curve.best if growth.curve.judged else unjudged
+            growth.trees = chosen if rows.splittable else growth.begun
             if average and growth.curve.judged:
                 self._average(rows, folds, models, seeds[1:], growth, bar)
             else:
@@ -327,13 +334,15 @@ class BoostedRanker(Ranker):
                     derivatives = derivatives.without(rows_of(together, np.arange(len(queries), len(together))))
                 if not growth.curve.judged:
                     derivatives = self._annealed(derivatives, unjudged)
-                growth.coef = self._start_coef(queries)
-                whole = TreeFold(derivatives, self._start_scores(sets, growth.coef), growth.coef)
+                earlier, lacking = growth.earlier, growth.trees - growth.begun
+                growth.coef = self._start_coef(queries) if earlier is None else earlier.coef
+                whole = TreeFold(derivatives, self._start_scores(sets, growth.coef, earlier), growth.coef)
                 self._refuse_stationary(whole, rows)
-                growth.finished += [] if growth.trees else [no_trees(self.n_features_in_)]
-                for seed in seeds if growth.trees else ():
+                growth.finished += [] if lacking else [no_trees(self.n_features_in_)]
+                for seed in seeds if lacking else ():
                     growth.growing = whole.model(rows, seed, self.n_jobs)
-                    growth.finished.append(grown(growth.growing, growth.trees, bar))
+                    growth.growing.iteration = growth.begun
+                    growth.finished.append(grown(growth.growing, lacking, bar))
         self._take(growth)
 
     def _estimate(self, queries: ChunkedQueries) -> "Estimate":
@@ -370,6 +379,16 @@ class BoostedRanker(Ranker):
                 PartedRows.of(rows, fold.derivatives, fold.start, self.n_jobs).refuse_stationary()
         else:
             refuse_stationary(fold.derivatives, fold.start, self.n_jobs)
+
+    def _growth_so_far(self, sets: Sequence[Queries]) -> TreesGrown:
+        """Nothing, or with ``warm_start`` the trees of the fit before."""
+        if not self.warm_start or not hasattr(self, "ensemble_"):
+            return TreesGrown()
+        if self.trees < self.trees_:
+            raise self._wrong("trees", f"at least {self.trees_}, the trees of the fit that warm_start=True continues")
+        for one in sets if self.ensemble_.refuses_missing else ():
+            one.refuse_missing(f"{self.name} that began with start=")
+        return TreesGrown(earlier=self.ensemble_, begun=self.trees_)
 
     def _fold(
         self, sets: list[Queries], together: Queries, derivatives: Derivatives, part: NDArray[np.int64]
@@ -421,10 +440,9 @@ class BoostedRanker(Ranker):
 
     def _take(self, growth: "TreesGrown") -> None:
         """Set the state: the finished seeds, or what was growing when the fit was stopped."""
-        curve = growth.curve
-        found = growth.finished or [growth.growing.ensemble()]  # type: ignore[union-attr]
-        self.trees_ = growth.trees if growth.finished else found[0].n_trees
-        self.ensemble_ = replace(TreeEnsemble.concat(found), coef=growth.coef)
+        curve, before = growth.curve, 0 if growth.earlier is None else growth.earlier.n_trees
+        self.ensemble_ = growth.ensemble
+        self.trees_ = growth.trees if growth.finished else growth.begun + self.ensemble_.n_trees - before
         self.__dict__.pop("shapes_", None)
         means = curve.means if curve.judged else np.full(len(curve.values), np.nan)
         self._set_history({"trees": curve.trees, "validation": curve.values, "mean of three": means})
@@ -465,6 +483,12 @@ class BoostedRanker(Ranker):
             raise self._wrong("sigmas", "None unless loss= is a smoothed measure, such as losses.SmoothNDCG()")
         if self.sigmas is not None and sorted(self.sigmas, reverse=True) != list(self.sigmas):
             raise self._wrong("sigmas", "a decreasing sequence")
+        if self.warm_start and self.patience is not None:
+            raise self._wrong("patience", "None with warm_start=True: its trees have seen what a search would hold out")
+        if self.warm_start and self.sigmas is not None:
+            raise self._wrong("sigmas", "None with warm_start=True: their widths share a number of trees that is known")
+        if self.warm_start and self.engine == "catboost":
+            raise self._wrong("warm_start", "False for engine='catboost': its trees start from equal scores")
         if self.engine == "catboost":
             for name, why in (
                 ("loss", "YetiRank is a loss of its own"),
@@ -603,11 +627,13 @@ class BoostedRanker(Ranker):
             return RidgeRanker(self.measure, n_jobs=self.n_jobs).fit(queries).coef_
         return raw_weights(self.start, self.n_features_in_, "start")
 
-    def _start_scores(self, sets: Sequence[Queries], coef: Vector | None) -> Any:
+    def _start_scores(self, sets: Sequence[Queries], coef: Vector | None, earlier: TreeEnsemble | None = None) -> Any:
+        if in_parts(sets):
+            return start_of_blocks(coef, earlier)
+        if earlier is not None:
+            return np.concatenate([one.in_query_order(earlier.scores_while_grown(one.X, self.n_jobs)) for one in sets])
         if coef is None:
             return None
-        if in_parts(sets):
-            return LinearStart(coef)
         return np.concatenate([one.in_query_order(linear_scores(one.X, coef, self.n_jobs)) for one in sets])
 
     # ------------------------------------------------------------------------------------------- scores

@@ -75,6 +75,10 @@ class TreesGrown:
         The model of a seed, or of the first fold before the number of trees is known.
     finished : list of TreeEnsemble
         The finished models.
+    earlier : TreeEnsemble or None
+        What an earlier fit has grown, and these trees are added to.
+    begun : int
+        Its number of trees per model.
     """
 
     curve: TreeCurve = field(default_factory=TreeCurve)
@@ -82,11 +86,21 @@ class TreesGrown:
     coef: Vector | None = None
     growing: Growing | None = None
     finished: list[TreeEnsemble] = field(default_factory=list)
+    earlier: TreeEnsemble | None = None
+    begun: int = 0
 
     @property
     def any(self) -> bool:
-        """Whether there is a tree."""
-        return bool(self.finished) or (self.growing is not None and self.growing.iteration > 0)
+        """Whether there is a new tree."""
+        return bool(self.finished) or (self.growing is not None and self.growing.iteration > self.begun)
+
+    @property
+    def ensemble(self) -> TreeEnsemble:
+        """The mean of the finished models, or else what is growing, after the trees of an earlier fit."""
+        found = TreeEnsemble.concat(self.finished or [self.growing.ensemble()])  # type: ignore[union-attr]
+        if self.earlier is not None:
+            found = TreeEnsemble.concat([self.earlier, found], [1.0, 1.0])
+        return replace(found, coef=self.coef)
 
 
 def without_part(queries: Queries, part: NDArray[np.int64]) -> Queries:

@@ -65,7 +65,9 @@ class Derivatives:
         """The same with a weight of 0 for these rows."""
         weight = np.ones(len(self.lists.label)) if self.weight is None else self.weight.copy()
         weight[rows] = 0.0
-        return replace(self, weight=weight)
+        # without a curvature, what stands for it is a mean over all queries
+        lists = self.lists if self.lists.loss.curvature is None else self.lists.with_rows(weight > 0)
+        return replace(self, lists=lists, weight=weight)
 
     @property
     def loss(self) -> Loss:

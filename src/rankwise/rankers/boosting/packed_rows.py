@@ -190,7 +190,8 @@ def sampled_rows(n_documents: int) -> NDArray[np.int64]:
         return place
     with np.errstate(over="ignore"):
         chance = (mixed((place + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)) * 2.0**-53
-    return np.asarray(np.minimum(((place + chance) * (n_documents / count)).astype(np.int64), n_documents - 1))
+    found: NDArray[np.int64] = np.minimum(((place + chance) * (n_documents / count)).astype(np.int64), n_documents - 1)
+    return found
 
 
 def _thresholds(

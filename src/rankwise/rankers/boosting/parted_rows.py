@@ -34,6 +34,7 @@ from rankwise.rankers.boosting.growing import STATIONARY
 from rankwise.rankers.boosting.objectives import Derivatives, normal_scores, typical
 from rankwise.rankers.boosting.packed_rows import PackedRows
 from rankwise.rankers.boosting.symmetric import Split, SymmetricModel, SymmetricRows, SymmetricTree, TreeGrowth
+from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.boosting.tree_rows import Comparison, Level, Piece, RowMemory, TreeRows
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _OF_A_ROW = 5 * 8 + 2 + 1 + 1
 # More trees than there can be.
 _UNKNOWN = 1 << 62
 
-Start = Callable[[Queries], Vector]
+Start = Callable[[Queries], Any]
 
 
 class LinearStart(NamedTuple):
@@ -67,6 +68,29 @@ class LinearStart(NamedTuple):
     def __call__(self, queries: Queries) -> Vector:
         """The scores of some queries whose rows are grouped."""
         return linear_scores(queries.X, self.coef, 1)
+
+
+class EnsembleStart(NamedTuple):
+    """Scores that trees start from, by trees that were grown before.
+
+    Attributes
+    ----------
+    ensemble : TreeEnsemble
+        The trees.
+    """
+
+    ensemble: TreeEnsemble
+
+    def __call__(self, queries: Queries) -> Vector:
+        """The scores of some queries whose rows are grouped."""
+        return self.ensemble.scores_while_grown(queries.X, 1)
+
+
+def start_of_blocks(coef: Vector | None, earlier: TreeEnsemble | None) -> "Start | None":
+    """What trees start from: earlier trees, or weights, or nothing."""
+    if earlier is not None:
+        return EnsembleStart(earlier)
+    return None if coef is None else LinearStart(coef)
 
 
 @dataclass(frozen=True)
@@ -582,10 +606,12 @@ def _lacks_room(parts: BinnedParts, sizes: QuerySizes, n_jobs: int | None) -> bo
     limit = getattr(executor, "memory_limit", None)
     if limit is None:
         return False
-    stores = 1 if executor.name == "threads" else executor.workers(n_jobs)
-    largest = max((int(sizes.start[last] - sizes.start[first]) for first, last in sizes.ranges), default=0)
-    own = largest * -(-len(sizes.ranges) // stores) * _OF_A_ROW
-    return bool(own * (len(parts.models) + 1) > limit // stores)
+    stores, own = 1, parts.n_documents
+    if executor.name != "threads":  # each worker keeps its own ranges
+        stores = executor.workers(n_jobs)
+        largest = max((int(sizes.start[last] - sizes.start[first]) for first, last in sizes.ranges), default=0)
+        own = largest * -(-len(sizes.ranges) // stores)
+    return bool(own * _OF_A_ROW * (len(parts.models) + 1) > limit // stores)
 
 
 def _added(answers: Iterator[tuple[Any, ...]]) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankwise._figures import COLORS, PlottedTable
+from rankwise.rankers.boosting.tree_checks import MISSING_NONE
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
 
@@ -14,7 +15,8 @@ class ShapeFunctions(PlottedTable):
     """What each feature adds to the score, by its value: one row per interval between thresholds.
 
     Columns: feature, above (the threshold before, -inf for the first), to (the threshold that ends the interval,
-    included), adds.
+    included), adds. Where training had NaN, the last row of a feature is what NaN adds; its above and to are NaN. A
+    drawing has the features whose values differ most, without NaN.
 
     Parameters
     ----------
@@ -32,18 +34,20 @@ class ShapeFunctions(PlottedTable):
         columns: dict[str, list[Any]] = {"feature": [], "above": [], "to": [], "adds": []}
         for number in np.unique(ensemble.feature).tolist():
             shape = ensemble.shape_function(number)
-            columns["feature"] += [str(number) if names is None else names[number]] * len(shape.values)
-            columns["above"] += [-math.inf, *shape.thresholds.tolist()]
-            columns["to"] += [*shape.thresholds.tolist(), math.inf]
-            columns["adds"] += shape.values.tolist()
+            hole = [math.nan] * bool((ensemble.missing[ensemble.feature == number] != MISSING_NONE).any())
+            columns["feature"] += [str(number) if names is None else names[number]] * (len(shape.values) + len(hole))
+            columns["above"] += [-math.inf, *shape.thresholds.tolist(), *hole]
+            columns["to"] += [*shape.thresholds.tolist(), math.inf, *hole]
+            columns["adds"] += [*shape.values.tolist(), *(shape.missing for _ in hole)]
         return cls(columns, "what each feature adds to the score")
 
     def _draw(self, axes: Any) -> None:
-        feature = np.array(self["feature"])
-        for name, color in zip(dict.fromkeys(feature.tolist()), COLORS, strict=False):
-            own = feature == name
-            inner = np.array(self["to"])[own][:-1]
-            adds = np.array(self["adds"])[own]
+        known = ~np.isnan(self["to"])
+        feature, to, adds_of = (np.array(self[name])[known] for name in ("feature", "to", "adds"))
+        names = [name for name in dict.fromkeys(feature.tolist()) if (feature == name).sum() > 1]
+        names.sort(key=lambda name: -float(np.ptp(adds_of[feature == name])))
+        for name, color in zip(names, COLORS, strict=False):
+            inner, adds = to[feature == name][:-1], adds_of[feature == name]
             width = (inner[-1] - inner[0]) or 1.0
             edges = [inner[0] - 0.1 * width, *inner, inner[-1] + 0.1 * width]
             axes.stairs(adds, edges, baseline=None, color=color, label=name)

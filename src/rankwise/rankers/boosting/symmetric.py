@@ -13,7 +13,7 @@ fit share the binned rows and the memory in which sums are made.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -47,8 +47,9 @@ Wholes = NDArray[np.int64]
 PENALTY = 3.0
 # The deepest tree.
 DEEPEST = 10
-# Numbers go left at it, NaN right; exports round thresholds to float32.
-_ABOVE_ALL = float(np.finfo(np.float32).max)
+# All numbers go left at it, and NaN right; exports in float32 round it to the largest there.
+_NO_WORDS = np.empty(0, np.uint32)
+_ABOVE_ALL = float(np.finfo(np.float64).max)
 
 
 class Split(NamedTuple):
@@ -403,30 +404,24 @@ def _sign(shared: SymmetricRows, split: Split) -> int:
 def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
     """A tree level by level, as :class:`TreeEnsemble` has it: node n has the children 2n + 1 and 2n + 2."""
     depth = len(tree.splits)
-    first_leaf = (1 << depth) - 1
-    level = np.repeat(np.arange(depth), 1 << np.arange(depth))
-    left = 2 * np.arange(first_leaf, dtype=np.int64) + 1
-    last = level == depth - 1
+    level, left, right = _layout(depth)
     counts = [tree.documents[_from_left(depth)]]
     for _ in range(depth):
         counts.append(counts[-1].reshape(-1, 2).sum(axis=1))
     categorical = [split.kind == BUT_ONE for split in tree.splits]
-    sets = [
-        _bits(split.cut) if code else np.empty(0, np.uint32)
-        for split, code in zip(tree.splits, categorical, strict=True)
-    ]
+    sets = [_bits(split.cut) if code else _NO_WORDS for split, code in zip(tree.splits, categorical, strict=True)]
     lengths = np.array([len(words) for words in sets], np.int64)
     return {
         "feature": np.array([split.feature for split in tree.splits], np.int64)[level],
         "threshold": np.array(
             [0.0 if code else split.cut for split, code in zip(tree.splits, categorical, strict=True)]
         )[level],
-        "left": np.where(last, first_leaf - 1 - left, left),
-        "right": np.where(last, first_leaf - 2 - left, left + 1),
+        "left": left,
+        "right": right,
         "missing": np.array([MISSING_NAN if split.holes else MISSING_NONE for split in tree.splits], np.uint8)[level],
         "default_left": np.array([split.kind == ABOVE for split in tree.splits], np.uint8)[level],
         "n_words": lengths[level],
-        "words": np.concatenate([np.empty(0, np.uint32), *(sets[at] for at in level)]),
+        "words": np.concatenate([sets[at] for at in level]) if any(categorical) else _NO_WORDS,
         "value": tree.value[_from_left(depth)],
         "gain": np.concatenate([np.empty(0), *(gain[_from_left(at)] for at, gain in enumerate(tree.gains))]),
         "node_count": np.concatenate(counts[:0:-1]) if depth else np.empty(0, np.int64),
@@ -434,6 +429,17 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
     }
 
 
+@cache
+def _layout(depth: int) -> tuple[Wholes, Wholes, Wholes]:
+    """The level of every node and its children."""
+    first_leaf = (1 << depth) - 1
+    level = np.repeat(np.arange(depth), 1 << np.arange(depth))
+    left = 2 * np.arange(first_leaf, dtype=np.int64) + 1
+    last = level == depth - 1
+    return level, np.where(last, first_leaf - 1 - left, left), np.where(last, first_leaf - 2 - left, left + 1)
+
+
+@cache
 def _from_left(depth: int) -> Wholes:
     """The numbers of the leaves from left to right, where the root decides the highest bit of a place."""
     place, number = np.arange(1 << depth), np.zeros(1 << depth, np.int64)

@@ -25,7 +25,8 @@ Wholes = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 _PREFIX, _NORMAL, _FILL = "trees.", "trees.normal_", "trees.fill"
-_ABOVE_ALL = float(np.finfo(np.float32).max)
+# Thresholds that NaN alone is above: of today, and of files of before.
+_ABOVE_ALL = [float(np.finfo(kind).max) for kind in (np.float64, np.float32)]
 
 
 class ShapeFunction(NamedTuple):
@@ -384,6 +385,28 @@ class TreeEnsemble:
         parallel.map_chunks(task, _chunks(len(rows)), n_jobs)
         return scores
 
+    def scores_while_grown(self, X: Any, n_jobs: int | None = None) -> Vector:
+        """The scores with their sums in the order of growth: trees are added to the linear part one after the other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_documents, n_features)
+            The features.
+        n_jobs : int, default=None
+            Number of threads; None uses all cores.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_documents,)
+            The scores, which differ from those of :meth:`predict` by rounding.
+        """
+        if self.coef is None:
+            return self.predict(X, n_jobs)
+        scores = self.first(0).predict(X, n_jobs)
+        for number in range(self.n_trees):
+            scores += self._taking(np.arange(self.n_trees) == number).predict(X, n_jobs)
+        return scores
+
     def score_into(self, rows: Floats, scores: Vector) -> None:
         """Write the scores of C-contiguous rows of float32 or float64, without checks and on one thread."""
         form = self._symmetric
@@ -537,10 +560,9 @@ class TreeEnsemble:
         if (np.abs(cuts) <= trees.ZERO).any() or (self.missing[own] == MISSING_ZERO).any():
             # what counts as 0 is an interval of its own
             cuts = np.append(cuts[np.abs(cuts) > trees.ZERO], [np.nextafter(-trees.ZERO, -np.inf), trees.ZERO])
-        # nothing but NaN is above the largest float32, which stands for a split of NaN from all numbers
-        cuts = np.unique(cuts[cuts < _ABOVE_ALL])
+        cuts = np.unique(cuts[~np.isin(cuts, _ABOVE_ALL)])
         rows = np.zeros((len(cuts) + 2, self.n_features))
-        rows[:, place] = [*cuts, _ABOVE_ALL, np.nan]
+        rows[:, place] = [*cuts, np.nextafter(cuts[-1], np.inf) if len(cuts) else 0.0, np.nan]
         values = self._of_feature(place).predict(rows)
         return ShapeFunction(cuts, values[:-1], float(values[-1]))
 
