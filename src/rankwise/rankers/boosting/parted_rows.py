@@ -54,7 +54,8 @@ _UNKNOWN = 1 << 62
 Start = Callable[[Queries], Any]
 
 
-class LinearStart(NamedTuple):
+@dataclass(frozen=True)
+class LinearStart:
     """Scores that trees start from, by weights on features.
 
     Attributes
@@ -70,7 +71,8 @@ class LinearStart(NamedTuple):
         return linear_scores(queries.X, self.coef, 1)
 
 
-class EnsembleStart(NamedTuple):
+@dataclass(frozen=True)
+class EnsembleStart:
     """Scores that trees start from, by trees that were grown before.
 
     Attributes
