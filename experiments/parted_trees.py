@@ -75,7 +75,8 @@ def sentence(found: dict[str, Any]) -> str:
         f"{tree['cpu']:.2f} CPU seconds, {tree['cpu'] / tree['in memory']:.2f} times the cost of the same rows in "
         f"memory, and anonymous memory was at most {memory['peak'] / 1e6:,.0f} MB. The first fit, which writes the "
         f"bins, took {first['cpu'] - first['reused']:.0f} CPU seconds more than a second one "
-        f"(`python3 run.py python -m experiments.parted_trees FOLDER --rows {found['documents']}`)."
+        f"(`python3 run.py python -m experiments.parted_trees FOLDER --rows {found['documents']} "
+        f"--trees {found['trees']}`)."
     )
 
 
