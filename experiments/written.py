@@ -129,6 +129,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "stacks": exported.stacks_table(stored("exported_results")),
         },
         "quality.md": quality_page.blocks(stored("quality")),
+        "quality_all.md": quality_page.blocks_of_all(stored("quality")),
         "reproduction.md": {name: block() for name, block in reproduction_tables.BLOCKS.items()},
         "scale.md": growth.blocks(
             stored("growth"), stored("out_of_core"), stored("convert_parts"), stored("parted_trees")

@@ -1,4 +1,4 @@
-"""The results of the quality benchmark from its cells, docs/quality.json, and the page docs/quality.md."""
+"""The results of the quality benchmark from its cells, docs/quality.json, and the blocks of its two pages."""
 
 import json
 import math
@@ -9,18 +9,22 @@ import numpy as np
 
 from benchmarks.quality import CURVED, MEASURES, file_of, on_maps, rankers
 from benchmarks.quality.optional_peers import KNOWN
-from benchmarks.quality.peers import PEERS
+from benchmarks.quality.peers import BAGGED, PEERS
 from benchmarks.quality.sets import SETS
 from experiments.pages import write_block
 from rankwise._files import writing
 
 DOCS = Path(__file__).parents[2] / "docs"
-RESULTS, PAGE = DOCS / "quality.json", DOCS / "quality.md"
+RESULTS, PAGE, COMPLETE = DOCS / "quality.json", DOCS / "quality.md", DOCS / "quality_all.md"
 LEVEL = 0.95
-OURS = "AutoRanker"
-BASELINES = (OURS, "RidgeCommittee")  # what kernels, maps and networks are compared with
-FIRST = (*BASELINES, "BoostedRanker", "SmoothRank")  # rows of the first table, before the peers
-
+OURS, CATBOOST = "AutoRanker", "CatBoost YetiRank"
+EARLIER = ("earlier AutoRanker", "earlier BoostedRanker")  # their values stay; nothing runs them again
+BASELINES = (EARLIER[0], "RidgeCommittee")  # what kernels, maps and networks are compared with
+FIRST = (OURS, "BoostedRanker", "RidgeCommittee")  # rows of the tables, before the peers
+SHOWN = ("LightGBM lambdarank", "XGBoost rank:ndcg", CATBOOST)  # peers of the first page, which has all sets, too
+PICKED, PICKED_BAGGED, CATBOOST_BAGGED = "the picked peer", "the picked peer, bagged", "bagged CatBoost"
+ON_PAGE = (PICKED, CATBOOST_BAGGED)
+ENOUGH = 5  # sets on which it was to be better than the picked peer
 
 # ------------------------------------------------------------------------------------------------------------ results
 
@@ -29,7 +33,7 @@ def collect() -> dict[str, Any]:
     """Means, seconds and paired intervals of all cells that are there, beside the stored ones of those that are not."""
     found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for one in SETS:
-        names = [name for name in {**rankers(), **KNOWN} if file_of(one, name).exists()]
+        names = [name for name in (*rankers(), *KNOWN, *EARLIER) if file_of(one, name).exists()]
         cells = {name: json.loads(file_of(one, name).read_text()) for name in names}
         if not cells:
             continue
@@ -44,25 +48,26 @@ def collect() -> dict[str, Any]:
         stored, own = found.get(one.name, {}), against(cells)
         means = stored.get("rankers", {}) | means
         peers = [name for name in PEERS if name in means]
-        picked = max(peers, key=lambda name: means[name]["validation"]) if peers else None
-        paired = picked in cells and OURS in cells  # a difference needs the values of every query
+        picked = max(peers, key=lambda name: means[name]["validation"]) if peers else ""
+        others = {PICKED: picked, PICKED_BAGGED: f"{picked}, bagged", CATBOOST_BAGGED: f"{CATBOOST}, bagged"}
+        new = {role: differences(cells, name) for role, name in others.items() if {OURS, name} <= set(cells)}
         found[one.name] = {
             "title": one.title,
             "training queries": one.queries,
             "test queries": len(next(iter(cells.values()))["values"]["nDCG@10"]),
             "picked": picked,
             "rankers": means,
-            "differences": differences(cells, picked) if paired else stored.get("differences", {}),
+            "differences": stored.get("differences", {}) | new,  # those need the values of every query
             "against": {other: stored.get("against", {}).get(other, {}) | own.get(other, {}) for other in BASELINES},
         }
-    return found
+    return {one.name: found[one.name] for one in SETS if one.name in found}
 
 
-def differences(cells: dict[str, Any], picked: str) -> dict[str, dict[str, float]]:
-    """The paired difference to the picked peer by measure, with an interval that is corrected over the sets."""
+def differences(cells: dict[str, Any], peer: str) -> dict[str, dict[str, float]]:
+    """The paired difference to a peer by measure, with an interval that is corrected over the sets."""
     found = {}
     for measure in MEASURES:
-        one = difference(cells[OURS], cells[picked], measure)
+        one = difference(cells[OURS], cells[peer], measure)
         low, high = interval(one, len(cells[OURS]["values"][measure]), len(SETS))
         found[measure] = {"difference": one["difference"], "low": low, "high": high}
     return found
@@ -123,9 +128,11 @@ def table(titles: list[str], rows: list[list[str]]) -> list[str]:
     return ["| " + " | ".join(cells) + " |" for cells in (titles, ["---"] * len(titles), *rows)]
 
 
-def means(results: dict[str, Any], names: list[str], measure: str, digits: int = 4) -> list[str]:
-    """One row per ranker and one column per set; the best of a set is bold."""
-    rows = []
+def means(
+    results: dict[str, Any], names: list[str], measure: str, digits: int = 4, *, by_set: bool = False
+) -> list[str]:
+    """One row per ranker and one column per set, or the other way round; the best of a set is bold."""
+    rows = [["", *(one["title"] for one in results.values())]]
     for name in names:
         row = [_shown(name)]
         for one in results.values():
@@ -135,34 +142,64 @@ def means(results: dict[str, Any], names: list[str], measure: str, digits: int =
             text = "" if value is None else f"{value:.{digits}f}"
             row.append(f"**{text}**" if value is not None and value == best and measure != "seconds" else text)
         rows.append(row)
-    return table(["", *(one["title"] for one in results.values())], rows)
+    first, *others = [list(row) for row in zip(*rows, strict=True)] if by_set else rows
+    return table(first, others)
 
 
-def compared(results: dict[str, Any]) -> list[str]:
-    """AutoRanker against the peer that the validation parts picked."""
+def compared(results: dict[str, Any], *peers: str) -> list[str]:
+    """How far AutoRanker is ahead of PICKED, PICKED_BAGGED or CATBOOST_BAGGED; bold where the interval excludes 0."""
     rows = []
     for one in results.values():
-        if not one["differences"]:
-            continue
-        cells = [
-            "{difference:+.4f} [{low:+.4f}, {high:+.4f}]".format(**one["differences"][measure]) for measure in MEASURES
-        ]
-        rows.append([one["title"], f"{one['test queries']:,}", one["picked"], *cells])
-    return table(["", "test queries", "peer", *MEASURES], rows)
+        if one["differences"]:
+            cells = [_with_reach(one["differences"].get(peer), measure) for peer in peers for measure in MEASURES]
+            rows.append([one["title"], f"{one['test queries']:,}", one["picked"], *cells])
+    titles = [f"{measure} against {peer}" for peer in peers for measure in MEASURES]
+    return table(["", "test queries", "picked peer", *titles], rows)
 
 
-def verdicts(results: dict[str, Any]) -> list[str]:
-    """On which sets the intervals exclude 0, in a sentence per measure."""
+def _with_reach(found: dict[str, Any] | None, measure: str) -> str:
+    if found is None:
+        return ""
+    one = found[measure]
+    text = f"{one['difference']:+.4f} ± {(one['high'] - one['low']) / 2:.4f}"
+    return text if one["low"] <= 0 <= one["high"] else f"**{text}**"
+
+
+def verdicts(results: dict[str, Any], *peers: str) -> list[str]:
+    """On which sets the intervals exclude 0, by peer and measure, and whether that is what was aimed at."""
+    lines, missed = [], []
+    for peer in peers:
+        for measure in MEASURES:
+            shown = [one for one in results.values() if peer in one["differences"]]
+            found = {one["title"]: one["differences"][peer][measure] for one in shown}
+            better = [title for title, one in found.items() if one["low"] > 0]
+            worse = [title for title, one in found.items() if one["high"] < 0]
+            lines.append(
+                f"- {measure} against {peer}: `AutoRanker` is better on {_listed(better)}, worse on {_listed(worse)}, "
+                f"and no difference can be told on the other {len(found) - len(better) - len(worse)}."
+            )
+            if worse or (peer == PICKED and len(better) < ENOUGH):
+                missed.append(f"{measure} against {peer}")
+    return ["", *lines, f"- What was aimed at is {'missed: ' + '; '.join(missed) if missed else 'reached'}."]
+
+
+def costs(results: dict[str, Any]) -> list[str]:
+    """CPU seconds of AutoRanker as multiples of others', over the sets."""
     lines = []
-    for measure in MEASURES:
-        found = {one["title"]: one["differences"][measure] for one in results.values() if one["differences"]}
-        better = [title for title, one in found.items() if one["low"] > 0]
-        worse = [title for title, one in found.items() if one["high"] < 0]
-        lines.append(
-            f"- {measure}: `AutoRanker` is better on {_listed(better)}, worse on {_listed(worse)}, and no difference "
-            f"can be told on the other {len(found) - len(better) - len(worse)}."
-        )
-    return ["", *lines]
+    for other, words in ((CATBOOST, "one fit of CatBoost"), (EARLIER[0], "the earlier `AutoRanker`")):
+        ratios = {
+            one["title"]: one["rankers"][OURS]["seconds"] / one["rankers"][other]["seconds"]
+            for one in results.values()
+            if {OURS, other} <= set(one["rankers"])
+        }
+        if ratios:
+            above = [title for title, ratio in ratios.items() if ratio > 1]
+            lines.append(
+                f"- A fit of `AutoRanker` takes {np.median(list(ratios.values())):.2f} times the CPU of {words}: the "
+                f"median of {len(ratios)} sets, from {min(ratios.values()):.2f} to {max(ratios.values()):.2f}. It "
+                f"takes more on {_listed(above)}."
+            )
+    return lines
 
 
 def against_baseline(results: dict[str, Any], names: list[str], other: str) -> list[str]:
@@ -188,15 +225,26 @@ def _listed(titles: list[str]) -> str:
 
 
 def blocks(results: dict[str, Any]) -> dict[str, str]:
-    """The blocks of the page that are made of the results; the sentences stand in the page itself."""
+    """The blocks of the first page that are made of the results; the sentences stand in the page itself."""
+    peers = [name for peer in SHOWN for name in (peer, f"{peer}, bagged")]
+    lines = {
+        "means": means(results, [*FIRST, *peers], "nDCG@10", by_set=True),
+        "peers": [*compared(results, *ON_PAGE), *verdicts(results, *ON_PAGE)],
+        "costs": costs(results),
+    }
+    return {name: "\n".join(block).strip("\n") for name, block in lines.items()}
+
+
+def blocks_of_all(results: dict[str, Any]) -> dict[str, str]:
+    """The blocks of the page with everything else."""
     known = {name for one in results.values() for name in one["rankers"]}
-    first = [name for name in (*FIRST, *PEERS) if name in known]
+    first = [name for name in (*FIRST, "SmoothRank", *EARLIER, *PEERS, *BAGGED) if name in known]
     curved = sorted(filter(is_curved, known))
     others = sorted(known - set(first) - set(curved))
     lines = {
         "means": means(results, first, "nDCG@10"),
-        "peers": [*compared(results), *verdicts(results)],
         "AP": means(results, first, "AP"),
+        "bagged": compared(results, PICKED_BAGGED),
         "seconds": means(results, first, "seconds", 1),
         "others": means(results, others, "nDCG@10"),
         "curved": means(results, curved, "nDCG@10"),
@@ -207,9 +255,13 @@ def blocks(results: dict[str, Any]) -> dict[str, str]:
 
 
 def write() -> None:
-    """Write the results and the blocks of the page."""
+    """Write the results, the blocks of the pages and the figures."""
+    from experiments import quality_figures
+
     results = collect()
     with writing(RESULTS) as part:
         part.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    for name, body in blocks(results).items():
-        write_block(PAGE, name, body)
+    for page, own in ((PAGE, blocks(results)), (COMPLETE, blocks_of_all(results))):
+        for name, body in own.items():
+            write_block(page, name, body)
+    quality_figures.main()

@@ -1,4 +1,7 @@
-"""Rankers of other packages, each with at most 1,000 trees and early stopping by NDCG@10 on the validation part."""
+"""Rankers of other packages, each with at most 1,000 trees and early stopping by NDCG@10 on the validation part.
+
+Each stands alone and bagged over five folds, as ``AutoRanker`` is, with the scores as the packages give them.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 from rankwise.queries.queries import Queries
 
 TREES, RATE, PATIENCE = 1_000, 0.05, 100
+PARTS = 5  # fits of a bagged peer
 Vector = NDArray[np.float64]
 Scores = Callable[[Queries], Vector]
 Fit = Callable[[Queries, Queries, int], Scores]
@@ -84,6 +88,19 @@ def catboost(train: Queries, validation: Queries, seed: int) -> Scores:
     return lambda queries: np.asarray(model.predict(queries.X), dtype=np.float64)
 
 
+def bagged(fit: Fit) -> Fit:
+    """The mean score of five fits on training and validation queries, each stopped by another fifth of them."""
+
+    def fit_all(train: Queries, validation: Queries, seed: int) -> Scores:
+        known = Queries.concat([part._replace(qid=None, docid=None) for part in (train, validation)])
+        everything = np.arange(len(known))
+        parts = np.array_split(np.random.default_rng(seed).permutation(everything), PARTS)
+        members = [fit(known[np.setdiff1d(everything, part)], known[np.sort(part)], seed) for part in parts]
+        return lambda queries: np.mean([scores(queries) for scores in members], axis=0)
+
+    return fit_all
+
+
 def _arrays(queries: Queries, objective: str = "") -> tuple[Any, Vector]:
     """Features and labels, query after query; relevant or not for MAP, which takes nothing else."""
     X, y = queries.in_query_order(np.asarray(queries.X)), queries.in_query_order(queries.labels())
@@ -101,3 +118,4 @@ PEERS: dict[str, Fit] = {
     "XGBoost rank:map": xgboost("rank:map"),
     "CatBoost YetiRank": catboost,
 }
+BAGGED: dict[str, Fit] = {f"{name}, bagged": bagged(fit) for name, fit in PEERS.items()}

@@ -1,13 +1,15 @@
 """The sets of the quality benchmark: each gives folds of (train, validation, test), the same for every ranker."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import rankwise as rw
+from benchmarks.quality.worlds import World, sat, simulate, tree, wide
 from rankwise.errors import RankwiseError
 from rankwise.queries.folds import Fold
 
@@ -63,18 +65,18 @@ def _news() -> Iterator[Fold]:
 
 
 def _both(folder: str, ending: str) -> list[rw.Queries]:
-    """The training and the test file, with the same features."""
-    parts = [rw.read_letor(data() / folder / f"{part}.txt{ending}") for part in ("train", "test")]
+    """The training and the test file."""
+    return read_alike([data() / folder / f"{part}.txt{ending}" for part in ("train", "test")])
+
+
+def read_alike(files: Iterable[Path], **options: Any) -> list[rw.Queries]:
+    """LETOR texts with the same features; columns of zeros where a sparse file left out the last ones."""
+    parts = [rw.read_letor(file, **options) for file in files]
     width = max(part.n_features for part in parts)
-    return [_of_width(part, width) for part in parts]
-
-
-def _of_width(queries: rw.Queries, width: int) -> rw.Queries:
-    """The queries with columns of zeros for the features that a sparse file left out."""
-    lacking = width - queries.n_features
-    if not lacking:
-        return queries
-    return queries._replace(X=np.hstack([queries.X, np.zeros((queries.n_documents, lacking))]))
+    return [
+        part if part.n_features == width else part.map_features(lambda X: np.pad(X, ((0, 0), (0, width - X.shape[1]))))
+        for part in parts
+    ]
 
 
 def _simulated(queries: int, interactions: float) -> Callable[[], Iterator[Fold]]:
@@ -92,6 +94,16 @@ def _simulated(queries: int, interactions: float) -> Callable[[], Iterator[Fold]
     return folds
 
 
+def _of_world(queries: int, world: World) -> Callable[[], Iterator[Fold]]:
+    """Queries of a world; the first ones for training and validation."""
+
+    def folds() -> Iterator[Fold]:
+        drawn = simulate(world, queries + TEST_QUERIES)
+        yield Fold(*rw.split(drawn[:queries], (0.8, 0.2)), drawn[queries:])
+
+    return folds
+
+
 SETS = (
     Set("ohsumed", "OHSUMED", _official("ohsumed"), 85),
     Set("mq2008", "MQ2008", _official("mq2008"), 627),
@@ -102,4 +114,7 @@ SETS = (
         for n in (50, 200, 1_000, 5_000)
     ),
     *(Set(f"linear-{n}", f"linear, {n:,} queries", _simulated(n, 0.0), n) for n in (50, 200)),
+    Set("tree-200", "trees, 200 queries", _of_world(200, tree), 200),
+    Set("sat-200", "saturation, 200 queries", _of_world(200, sat), 200),
+    Set("wide-200", "heavy tails, 200 queries", _of_world(200, wide), 200),
 )

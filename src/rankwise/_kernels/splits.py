@@ -76,19 +76,24 @@ def best_split(gradient, curvature, groups, features, leaves, scale, l2):
                         all_g - left_g, all_h - left_h, left_g, left_h, free, by_gradient, by_curvature, l2
                     )
                     divides[1, 0] |= 0 < left_h < all_h
+                value = other = 0.0
                 for b in range(1, bins - 1):
-                    left_g += g[b]
-                    left_h += h[b]
-                    total[0, b] += _worth_of_two(
-                        left_g, left_h, all_g - left_g, all_h - left_h, sign, by_gradient, by_curvature, l2
-                    )
+                    if b == 1 or g[b] != 0 or h[b] != 0:  # an empty bin moves nothing to the other side
+                        left_g += g[b]
+                        left_h += h[b]
+                        value = _worth_of_two(
+                            left_g, left_h, all_g - left_g, all_h - left_h, sign, by_gradient, by_curvature, l2
+                        )
+                        if has_nan == 1:
+                            own_g, own_h = left_g - g[0], left_h - h[0]
+                            other = _worth_of_two(
+                                own_g, own_h, all_g - own_g, all_h - own_h, sign, by_gradient, by_curvature, l2
+                            )
+                    total[0, b] += value
                     divides[0, b] |= 0 < left_h < all_h
                     if has_nan == 1:
-                        own_g, own_h = left_g - g[0], left_h - h[0]
-                        total[2, b] += _worth_of_two(
-                            own_g, own_h, all_g - own_g, all_h - own_h, sign, by_gradient, by_curvature, l2
-                        )
-                        divides[2, b] |= 0 < own_h < all_h
+                        total[2, b] += other
+                        divides[2, b] |= h[0] < left_h < all_h + h[0]
             for k in range(3 if has_nan == 1 and categorical == 0 else 1):
                 for b in range(bins):
                     if divides[k, b] and total[k, b] > best:

@@ -37,7 +37,7 @@ def export(
 ) -> None:
     """Write a ranker for Solr, Elasticsearch, OpenSearch, Vespa, RankLib, ONNX, SQL, Python or C.
 
-    Example: rankwise export model.rankwise --to solr --sample test.txt -o solr/
+    Example: rankwise export model.rankwise --to c --sample test.txt -o score.c
 
     Example: rankwise export svm_rank.model --to rankwise -o model.rankwise
     """
