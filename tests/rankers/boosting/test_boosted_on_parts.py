@@ -323,6 +323,10 @@ def test_bins_of_a_folder_that_cannot_be_written_to_are_in_the_cache(parts, tmp_
     monkeypatch.setattr("rankwise.rankers.boosting.binned_parts.user_cache", lambda: tmp_path / "cache")
     assert_same(rw.BoostedRanker(**SMALL).fit(queries()), rw.BoostedRanker(**SMALL).fit(parts))
     assert len(files_of(tmp_path / "cache" / "binned")) > 4
+    cluster = Threads()
+    cluster.name = "dask"
+    with pytest.raises(RankwiseError, match=r"trees write the bins .*\.binned cannot be written to"):
+        rw.BoostedRanker(**SMALL).fit(parts.on(cluster))
 
 
 # --------------------------------------------------------------------------------------------------------- checkpoints

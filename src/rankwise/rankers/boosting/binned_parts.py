@@ -363,7 +363,7 @@ class BinnedParts(Lanes):
         about = [FORMAT, __version__, bins, sorted(categorical), None if order is None else order.tolist(), ranges]
         identities = [one.source.identity if isinstance(one, ChunkedQueries) else one.identity for one in sets]
         digest = hashlib.sha256(repr((about, identities)).encode()).hexdigest()[:32]
-        folder = _folder(queries.source, digest)
+        folder = _folder(queries, digest)
         lanes = _lanes(str(folder / "lanes.rankwise"), digest, sets, joined, categorical, bins, order, n_jobs)
         facts, files = lanes.facts.copy(), list[BinnedFile]()
         for one, source, base, own in zip(sets, joined.sources, joined.firsts, ranges, strict=False):
@@ -406,9 +406,15 @@ def _file_ranges(start: Numbers) -> list[tuple[int, int]]:
     return found
 
 
-def _folder(source: Any, digest: str) -> Path:
-    """The folder of the files: beside the parts, or in the cache of the user where that cannot be written to."""
-    for place in (Path(source.path) / FOLDER, user_cache() / FOLDER[1:]):
+def _folder(queries: ChunkedQueries, digest: str) -> Path:
+    """The folder of the files: beside the parts, or in the cache of the user where that cannot be written to.
+
+    The cache is not for clusters, whose machines have one each.
+    """
+    places = [Path(queries.source.path) / FOLDER]
+    if queries.executor.name != "dask":
+        places.append(user_cache() / FOLDER[1:])
+    for place in places:
         with suppress(OSError):
             found = place / digest
             found.mkdir(parents=True, exist_ok=True)
@@ -416,7 +422,7 @@ def _folder(source: Any, digest: str) -> Path:
                 os.utime(found)
                 _remove_old(place)
                 return found
-    raise RankwiseError(f"bins can be written neither to {source.path} nor to {user_cache()}: allow one of them")
+    raise RankwiseError(f"trees write the bins of all features into a folder, and {places[0]} cannot be written to")
 
 
 def _remove_old(place: Path) -> None:
