@@ -198,9 +198,9 @@ class BoostedRanker(Ranker):
     and 12 bits, so sums are exact, and no order of documents or threads changes a bit. NaN goes to the side where
     it does better, also alone, and counts as 0 where training had none.
 
-    On :class:`~rankwise.Parts` symmetric trees have the same bits. Bins are written once into a folder beside the parts,
-    and mapped; every level of a tree is a pass. A loss with noise, such as :class:`~rankwise.losses.StochasticNDCG`,
-    raises an error, because its noise depends on where a document stands among all.
+    On :class:`~rankwise.Parts` symmetric trees have the same bits. Bins are written once into a folder beside the
+    parts, and mapped; every level of a tree is a pass. A loss with noise, such as
+    :class:`~rankwise.losses.StochasticNDCG`, raises an error: its noise depends on where a document stands among all.
 
     CatBoost's models grow side by side, too, on thresholds from all documents. Queries whose labels are all equal are
     left out, because they have no pairs. CatBoost saves no gains: ``feature_importances_`` are then shares in the
