@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import markdown_table
+from experiments.parted_trees import sentence
 
 DOCS = Path(__file__).parents[1] / "docs"
 FEATURES = (10, 46, 136, 300, 1000)
@@ -129,8 +130,10 @@ def draw(found: dict[str, Any]) -> None:
     figure.savefig(DOCS / "figures" / "growth.png", dpi=150)
 
 
-def blocks(found: dict[str, Any], fits: dict[str, Any], converted: dict[str, Any]) -> dict[str, str]:
-    """The blocks of docs/scale.md, of the results of this module, of benchmarks.out_of_core and of convert_parts."""
+def blocks(
+    found: dict[str, Any], fits: dict[str, Any], converted: dict[str, Any], trees: dict[str, Any]
+) -> dict[str, str]:
+    """The blocks of docs/scale.md, of this module, benchmarks.out_of_core, convert_parts and parted_trees."""
     grown = [
         [
             *(f"{one['documents']:,}", f"{one['features']:,}", f"{one['bytes'] / 1e9:.2f}", f"{one['pass']:.3f}"),
@@ -164,6 +167,7 @@ def blocks(found: dict[str, Any], fits: dict[str, Any], converted: dict[str, Any
             f"{one['cpu'] / one['in memory']:.2f} times the cost of the same rows in memory, and at most "
             f"{one['peak'] / 1e6:.0f} MB (`python3 run.py python -m benchmarks.out_of_core`)."
         ),
+        "trees in parts": sentence(trees),
         "converted": (
             f"An unsorted CSV of {converted['rows']:,} rows and {converted['columns']} columns "
             f"({converted['source_bytes'] / 1e9:.1f} GB) with interleaved ids of {converted['queries']:,} queries "

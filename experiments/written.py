@@ -131,7 +131,9 @@ def blocks() -> dict[str, Mapping[str, str]]:
         "quality.md": quality_page.blocks(stored("quality")),
         "quality_all.md": quality_page.blocks_of_all(stored("quality")),
         "reproduction.md": {name: block() for name, block in reproduction_tables.BLOCKS.items()},
-        "scale.md": growth.blocks(stored("growth"), stored("out_of_core"), stored("convert_parts")),
+        "scale.md": growth.blocks(
+            stored("growth"), stored("out_of_core"), stored("convert_parts"), stored("parted_trees")
+        ),
         "serve.md": {
             "splits": serve_guarantees.as_table(stored("serve_guarantees")),
             "loads": serve.as_table(stored("serve_results")),

@@ -44,11 +44,12 @@ def client():
 
 def test_a_cluster_gives_the_bits_of_memory(client, folder):
     parts = Parts(folder).on(client)
-    for name in ("committee", "listnet"):
+    for name in ("committee", "listnet", "trees"):
         assert_same(RANKERS[name]().fit(lists()), RANKERS[name]().fit(parts))
 
 
-def test_a_worker_killed_in_the_middle_of_a_fit(client, folder):
+@pytest.mark.parametrize("name", ["smoothrank", "trees"])
+def test_a_worker_killed_in_the_middle_of_a_fit(name, client, folder):
     parts, killed = Parts(folder).on(client), []
     results = parts.executor.results
 
@@ -60,7 +61,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit(client, folder):
             yield result
 
     parts.executor.results = ending
-    assert_same(RANKERS["smoothrank"]().fit(lists()), RANKERS["smoothrank"]().fit(parts))
+    assert_same(RANKERS[name]().fit(lists()), RANKERS[name]().fit(parts))
     assert killed
 
 
@@ -101,4 +102,5 @@ def test_every_ranker_with_any_number_of_workers_and_files(workers, tmp_path):
 def test_an_adaptive_cluster(folder):
     with cluster(1) as some, distributed.Client(some) as client:
         some.adapt(minimum=1, maximum=3, interval="100ms")
-        assert_same(RANKERS["listnet"]().fit(lists()), RANKERS["listnet"]().fit(Parts(folder).on(client)))
+        for name in ("listnet", "trees"):
+            assert_same(RANKERS[name]().fit(lists()), RANKERS[name]().fit(Parts(folder).on(client)))

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,8 +128,10 @@ def check_tree(tree, leaf, X, g, h, growth, categorical=(), kept=None):
 
 def grown(shared, g, h, learned=None, key=0):
     learned = np.ones(len(g), np.uint8) if learned is None else learned
-    tree, leaf = grow_tree(shared, g, h, learned, key)
-    return tree, leaf.copy()
+    fixed = SimpleNamespace(before_tree=lambda *given: fixed, at=lambda *given: (g, h), weight=learned)
+    rows = shared.model(fixed, 0, None, 1).rows
+    shared.memory.leaf[:] = 0
+    return grow_tree(shared, rows, 0, key), shared.memory.leaf.copy()
 
 
 @settings(max_examples=40, deadline=None)
@@ -305,8 +308,8 @@ def test_no_bit_depends_on_threads_and_blocks(monkeypatch):
     expected = model_of(X, y, sizes)
     for jobs, block in ((2, 4096), (4, 100), (1, 257), (2, 1000), (4, 16384)):
         model = model_of(X, y, sizes, jobs=jobs, block=block)
-        assert len(model.shared.chunks) == min(jobs, -(-len(X) // block))
-        np.testing.assert_array_equal(model.score, expected.score)
+        assert len(model.shared.shares) == min(jobs, -(-len(X) // block))
+        np.testing.assert_array_equal(model.scores(), expected.scores())
         assert [tree.splits for tree in model.trees] == [tree.splits for tree in expected.trees]
 
 
@@ -351,12 +354,12 @@ def test_an_ensemble_scores_as_the_rows_were_scored(seed, depth, one_feature):
     X[:, 3] = np.round(np.abs(4 * X[:, 3]))
     model = model_of(X, y, sizes, categorical=[3], trees=4, depth=depth, one_feature=one_feature)
     ensemble = model.ensemble()
-    np.testing.assert_array_equal(ensemble.predict(X), model.score)
+    np.testing.assert_array_equal(ensemble.predict(X), model.scores())
     assert ensemble.n_trees == 4
     assert ensemble.first(2).n_trees == 2
     if any(tree.splits for tree in model.trees):
         assert ensemble.importance().sum() > 0
-        np.testing.assert_allclose(ensemble.contributions(X).sum(axis=1), model.score, atol=1e-12)
+        np.testing.assert_allclose(ensemble.contributions(X).sum(axis=1), model.scores(), atol=1e-12)
         roots = ensemble.start[:-1][np.diff(ensemble.start) > 0]
         assert (ensemble.node_count[roots] == len(X)).all()
 
@@ -384,7 +387,7 @@ def test_scores_never_turn_with_monotone_features(seed, depth, signs, holes):
     X[seed % len(X), seed % 4] = (-1) ** seed * 1e300
     model = model_of(X, y, sizes, trees=6, depth=depth, signs=signs, learning_rate=0.5)
     ensemble = model.ensemble()
-    np.testing.assert_array_equal(ensemble.predict(X), model.score)
+    np.testing.assert_array_equal(ensemble.predict(X), model.scores())
     for feature, sign in enumerate(signs):
         cuts = np.unique(ensemble.threshold[ensemble.feature == feature])
         values = np.concatenate([[-1e300, -0.0], cuts, np.nextafter(cuts, np.inf, where=cuts < 1e308, out=cuts.copy())])
@@ -452,15 +455,15 @@ def test_values_at_the_ends_of_their_type_fall_on_the_sides_that_were_learned(ki
     X[:, 1] = np.where(rng.random(len(X)) < 0.5, rng.choice(odd.get(kind, [-most, most]), len(X)), X[:, 1])
     X[:, 3] = np.nan
     model = model_of(X, y, sizes, depth=depth, trees=3)
-    np.testing.assert_array_equal(model.ensemble().predict(X), model.score)
-    assert len(np.unique(model.score)) > 1
+    np.testing.assert_array_equal(model.ensemble().predict(X), model.scores())
+    assert len(np.unique(model.scores())) > 1
     assert not model.ensemble().importance("split")[3]
 
 
 def test_one_query_and_one_feature_are_learned_from():
     X = np.arange(20.0)[:, None]
     model = model_of(X, np.arange(20.0) // 5, [20], trees=30, row_fraction=1.0)
-    groups = model.score.reshape(4, 5)
+    groups = model.scores().reshape(4, 5)
     assert (groups[:-1].max(axis=1) < groups[1:].min(axis=1)).all()
 
 

@@ -124,7 +124,7 @@ def _is_private_group(status: os.stat_result) -> bool:
     return group.gr_gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
 
 
-def _user_cache() -> Path:
+def user_cache() -> Path:
     """The folder of this platform for files that can be made again."""
     moved = os.environ.get("RANKWISE_CACHE_DIR")
     if moved:
@@ -184,7 +184,7 @@ def cache_path() -> Path:
     meant = level()
     made_by = hashlib.sha256(repr((_SYMBOLS, versions(), settings(), meant and meant.name)).encode()).hexdigest()[:16]
     checked = "-checked" if numba.config.BOUNDSCHECK else ""  # type: ignore[attr-defined]
-    return _user_cache() / f"kernels-{made_by}{checked}"
+    return user_cache() / f"kernels-{made_by}{checked}"
 
 
 @cache

@@ -30,6 +30,8 @@ class Estimate:
         The number of workers.
     executor : str
         The executor.
+    unit : str, default="pass"
+        What is counted, where passes come in groups.
     """
 
     passes: int
@@ -39,6 +41,7 @@ class Estimate:
     seconds: float
     workers: int
     executor: str
+    unit: str = "pass"
 
     @classmethod
     def of(cls, queries: ChunkedQueries, job: Job, arguments: tuple[Any, ...], passes: int, most: int) -> "Estimate":
@@ -93,11 +96,12 @@ class Estimate:
 
     def __str__(self) -> str:
         usual = self.passes * self.seconds_a_pass
+        several = "passes" if self.unit == "pass" else f"{self.unit}s"
+        who = f"{self.workers} {self.executor}{' workers' if self.executor == 'dask' else ''}"
         return (
-            f"about {self.passes:,} passes (at most {self.most:,}) over {self.documents:,} documents, "
-            f"{self.bytes / 1e9:,.2f} GB each: {self.seconds_a_pass:,.2f} s per pass on {self.workers} {self.executor}"
-            f"{' workers' if self.executor == 'dask' else ''}, about {_duration(usual)} in all if the data stay in "
-            f"memory; {self.advice}"
+            f"about {self.passes:,} {several} (at most {self.most:,}) over {self.documents:,} documents, "
+            f"{self.bytes / 1e9:,.2f} GB each: {self.seconds_a_pass:,.2f} s per {self.unit} on {who}, about "
+            f"{_duration(usual)} in all if the data stay in memory; {self.advice}"
         )
 
 

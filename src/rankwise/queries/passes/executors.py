@@ -53,7 +53,7 @@ class Threads:
     name = "threads"
 
     def __init__(self, workers: int | None = None, memory_limit: int | None = None) -> None:
-        self._workers, self.kept = workers, Kept(memory_limit)
+        self._workers, self.memory_limit, self.kept = workers, memory_limit, Kept(memory_limit)
 
     def workers(self, n_jobs: int | None) -> int:
         """The number of threads."""
@@ -143,7 +143,7 @@ class Processes:
     name = "processes"
 
     def __init__(self, workers: int | None = None, memory_limit: int | None = None) -> None:
-        self._count = parallel.threads(workers)
+        self._count, self.memory_limit = parallel.threads(workers), memory_limit
         self._limit = None if memory_limit is None else memory_limit // self._count
         # no fork: a copy of a process with threads may wait for ever
         way = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
@@ -291,6 +291,11 @@ class Cluster:
     def workers(self, n_jobs: int | None) -> int:
         """The number of worker processes, at least 1."""
         return max(1, len(self._addresses()))
+
+    @property
+    def memory_limit(self) -> int | None:
+        """The largest number of bytes of prepared state of all workers together."""
+        return None if self._limit is None else self._limit * self.workers(None)
 
     def _addresses(self) -> list[str]:
         return sorted(self.client.nthreads())

@@ -130,7 +130,7 @@ class Kept:
         made = make()
         size = own_bytes(made)
         with self._lock:
-            if made is not None and key not in self._kept and self._room_for(key, size):
+            if made is not None and key not in self._kept and (self._room_for(key, size) or is_indispensable(made)):
                 self._kept[key] = made, size
                 self.bytes += size
         return made
@@ -157,12 +157,19 @@ class Kept:
         self.bytes -= self._kept.pop(key)[1]
 
 
+def is_indispensable(prepared: Any) -> bool:
+    """Whether a prepared object is kept even where there is no room, because it follows what passes do."""
+    return bool(getattr(prepared, "indispensable", False))
+
+
 def _work_of(key: Hashable) -> Hashable:
     return key[0] if isinstance(key, tuple) else key
 
 
 def own_bytes(value: Any) -> int:
     """The bytes of the arrays inside a prepared object; mapped files and views of them count nothing."""
+    if is_indispensable(value):
+        return int(value.kept_bytes)
     if isinstance(value, np.ndarray):
         base: Any = value
         while isinstance(base, np.ndarray) and not isinstance(base, np.memmap) and base.base is not None:

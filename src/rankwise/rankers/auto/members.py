@@ -22,7 +22,7 @@ from rankwise.measures.compute import measure_candidates
 from rankwise.queries.queries import Queries
 from rankwise.rankers._model_selection import PreparedValues, mean_of_known, weighted_mean
 from rankwise.rankers.boosting.folds import with_seed
-from rankwise.rankers.boosting.growing import UNJUDGED, TreeCurve, grow_together, joined, no_trees, rows_of
+from rankwise.rankers.boosting.growing import UNJUDGED, Growing, TreeCurve, grow_together, joined, no_trees, rows_of
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import sampled_rows
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
@@ -254,8 +254,8 @@ def grow_folds(
     ]
     curve = _Curve()
 
-    def judge(scores: Sequence[Vector]) -> float:
-        found = held.collect(scores)
+    def judge(models: Sequence[Growing]) -> float:
+        found = held.place([model.scores(rows) for model, rows in zip(models, held.rows, strict=True)])
         curve.criteria.append(mean_of_known(held.values(found)))
         curve.kept.append((models[0].iteration, found))
         return held.mean(curve.criteria[-1])

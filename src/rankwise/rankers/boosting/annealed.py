@@ -5,14 +5,14 @@ scores. That is the annealing of SmoothRank (:mod:`rankwise.rankers.smooth.annea
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise.losses._base import SmoothedMeasure
+from rankwise.losses._base import Loss, SmoothedMeasure
 from rankwise.losses.compute import PreparedLists
 from rankwise.rankers.boosting.objectives import Derivatives, typical_slope
 
@@ -46,7 +46,7 @@ class AnnealedDerivatives(Derivatives):
     @property
     def begins(self) -> list[int]:
         """The number of trees before each width."""
-        return [place * self.trees // len(self.sigmas) for place in range(len(self.sigmas))]
+        return begins_of(self.sigmas, self.trees)
 
     @property
     def last_change(self) -> int:
@@ -59,22 +59,52 @@ class AnnealedDerivatives(Derivatives):
         It is never above the width before. Where scores do not vary within queries, the width stays what it is: before
         the first tree, that of the loss.
         """
-        begun = [sigma for sigma, begin in zip(self.sigmas, self.begins, strict=True) if begin == iteration]
-        if not begun:
+        loss = loss_before(
+            self.lists.loss,
+            self.sigmas,
+            self.trees,
+            iteration,
+            lambda: variance_within(self.lists, scores, self.weight),
+        )
+        if loss is None:
             return self
-        loss = cast("SmoothedMeasure", self.lists.loss)
-        sigma = loss.sigma_of(begun[-1] * variance_within(self.lists, scores, self.weight))
-        if iteration:
-            sigma = min(sigma, loss.sigma)  # type: ignore[attr-defined]
-        if not _LEAST_SIGMA <= sigma < math.inf:
-            return self
-        lists = replace(self.lists, loss=loss.at_sigma(sigma))
+        lists = replace(self.lists, loss=loss)
         constant = self.constant if loss.curvature is not None else typical_slope(lists, n_jobs)
         return replace(self, lists=lists, constant=constant)
 
 
+def begins_of(sigmas: Sequence[float], trees: int) -> list[int]:
+    """The number of trees before each width."""
+    return [place * trees // len(sigmas) for place in range(len(sigmas))]
+
+
+def loss_before(
+    loss: Loss, sigmas: Sequence[float], trees: int, iteration: int, variance: Callable[[], float]
+) -> Loss | None:
+    """The loss at the width that begins before tree ``iteration``, or None where it stays what it is."""
+    begun = [sigma for sigma, begin in zip(sigmas, begins_of(sigmas, trees), strict=True) if begin == iteration]
+    if not begun:
+        return None
+    smoothed = cast("SmoothedMeasure", loss)
+    sigma = smoothed.sigma_of(begun[-1] * variance())
+    if iteration:
+        sigma = min(sigma, smoothed.sigma)  # type: ignore[attr-defined]
+    return smoothed.at_sigma(sigma) if _LEAST_SIGMA <= sigma < math.inf else None
+
+
 def variance_within(lists: PreparedLists, scores: Vector, weight: Vector | None) -> float:
     """The weighted mean of the squares of scores minus the weighted mean of their query; exactly 0 if all are equal."""
+    return mean_square(*squares_within(lists, scores, weight))
+
+
+def mean_square(share: Vector, squares: Vector) -> float:
+    """The mean of squares with these weights, which they have been multiplied by."""
+    whole = math.fsum(share)
+    return math.fsum(squares) / whole if whole > 0 else 0.0
+
+
+def squares_within(lists: PreparedLists, scores: Vector, weight: Vector | None) -> tuple[Vector, Vector]:
+    """(weights, weighted squares of scores minus the weighted mean of their query); exactly 0 if all are equal."""
     rows = slice(None) if lists.rows is None else lists.rows
     sizes = np.diff(lists.start)
     own, owner = scores[rows], np.repeat(np.arange(len(sizes)), sizes)
@@ -82,5 +112,4 @@ def variance_within(lists: PreparedLists, scores: Vector, weight: Vector | None)
     share = np.ones(len(own)) if weight is None else weight[rows]
     total, sums = (np.bincount(owner, one, len(sizes)) for one in (share, share * own))
     away = own - np.divide(sums, total, out=np.zeros(len(sizes)), where=total > 0)[owner]
-    whole = math.fsum(share)
-    return math.fsum(share * away**2) / whole if whole > 0 else 0.0
+    return share, share * away**2

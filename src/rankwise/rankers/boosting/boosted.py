@@ -8,7 +8,7 @@ saved without either of the two.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -26,12 +26,14 @@ from rankwise.measures.compute import ScoredLists, measure_lists
 from rankwise.measures.ndcg import NDCG
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats, Missing
+from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.queries import Queries
 from rankwise.rankers._base import Ranker, linear_scores
 from rankwise.rankers._history import History, history_arrays, read_history
 from rankwise.rankers._model_selection import MANY, Folds, weighted_mean
 from rankwise.rankers._parameters import AnyLoss, Features, Signs, Weights, raw_weights
 from rankwise.rankers.boosting.annealed import AnnealedDerivatives
+from rankwise.rankers.boosting.binned_parts import in_parts
 from rankwise.rankers.boosting.folds import TreeFold, TreesGrown, grown, without_part
 from rankwise.rankers.boosting.growing import (
     LOOK,
@@ -40,17 +42,22 @@ from rankwise.rankers.boosting.growing import (
     Growing,
     grow_together,
     joined,
+    labels_of,
     no_trees,
     refuse_stationary,
     rows_of,
 )
 from rankwise.rankers.boosting.objectives import Derivatives
+from rankwise.rankers.boosting.packed_rows import refuse_odd_codes
+from rankwise.rankers.boosting.parted_rows import PartedDerivatives, PartedRows, TreeJob, start_of_blocks
 from rankwise.rankers.boosting.shape_functions import ShapeFunctions
 from rankwise.rankers.boosting.symmetric import DEEPEST, SymmetricRows, TreeGrowth
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.ridge import RidgeRanker
 
 if TYPE_CHECKING:
+    from rankwise.queries.passes.estimate import Estimate
+    from rankwise.queries.source import QuerySource
     from rankwise.rankers.boosting.folds import AnyRows
 
 Vector = NDArray[np.float64]
@@ -71,6 +78,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "refit": "all",
     },
 }  # fmt: skip
+# Trees of a model as one may expect them, for estimates.
+_USUAL_TREES = 400
 # The measure of symmetric trees is looked at after every so many.
 SYMMETRIC_LOOK = 10
 
@@ -189,6 +198,10 @@ class BoostedRanker(Ranker):
     and 12 bits, so sums are exact, and no order of documents or threads changes a bit. NaN goes to the side where
     it does better, also alone, and counts as 0 where training had none.
 
+    On :class:`~rankwise.Parts` symmetric trees have the same bits. Bins are written once into a folder beside the
+    parts, and mapped; every level of a tree is a pass. A loss with noise, such as
+    :class:`~rankwise.losses.StochasticNDCG`, raises an error: its noise depends on where a document stands among all.
+
     CatBoost's models grow side by side, too, on thresholds from all documents. Queries whose labels are all equal are
     left out, because they have no pairs. CatBoost saves no gains: ``feature_importances_`` are then shares in the
     variance between the leaves that splits divide, as CatBoost's own importances are. Documents are sampled by the size
@@ -273,6 +286,13 @@ class BoostedRanker(Ranker):
         return tags
 
     @property
+    def runs_on_parts(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` takes :class:`~rankwise.Parts`: with symmetric trees."""
+        return self.engine == "symmetric"
+
+    _reason_not_on_parts = "its engine needs all documents in memory, and engine='symmetric' does not"
+
+    @property
     def learns_from_validation(self) -> bool:  # type: ignore[override]
         """Whether the final fit learns from the validation set: not with ``refit="train"``."""
         return bool(self._setting("refit") != "train")
@@ -284,12 +304,11 @@ class BoostedRanker(Ranker):
         sets = [queries] if validation is None else [queries, validation]
         self._refuse_document_weights_of_catboost(sets)
         categorical = self._categorical(sets)
-        for one in sets if self.start is not None else ():
-            one.refuse_missing(f"{self.name} with start=")
+        self._refuse_missing(sets)
         together = joined(sets)
         rng = as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self._setting("seeds")).tolist()
-        derivatives = self._annealed(Derivatives.of(loss, together, self.n_jobs), self.trees)
+        derivatives = self._annealed(self._derivatives(loss, together), self.trees)
         rows = self._rows(sets, categorical, seeds[0])
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
         average = bool(parts) and self._setting("refit") == "average"
@@ -305,8 +324,8 @@ class BoostedRanker(Ranker):
         with self._keep_on_interrupt(keep), bar:
             folds = [self._fold(sets, together, derivatives, part) for part in parts]
             if folds:
-                refuse_stationary(folds[0].derivatives, folds[0].start, self.n_jobs)
                 models = [fold.model(rows, seeds[0], self.n_jobs) for fold in folds]
+                self._refuse_stationary(folds[0], rows)
                 growth.growing, growth.coef = models[0], folds[0].coef
                 self._search(together, folds, models, growth, lambda: bar.advance(1))
             unjudged = self.trees if self.patience is None else min(self.trees, UNJUDGED)
@@ -322,13 +341,48 @@ class BoostedRanker(Ranker):
                 earlier, lacking = growth.earlier, growth.trees - growth.begun
                 growth.coef = self._start_coef(queries) if earlier is None else earlier.coef
                 whole = TreeFold(derivatives, self._start_scores(sets, growth.coef, earlier), growth.coef)
-                refuse_stationary(whole.derivatives, whole.start, self.n_jobs)
+                self._refuse_stationary(whole, rows)
                 growth.finished += [] if lacking else [no_trees(self.n_features_in_)]
                 for seed in seeds if lacking else ():
                     growth.growing = whole.model(rows, seed, self.n_jobs)
                     growth.growing.iteration = growth.begun
                     growth.finished.append(grown(growth.growing, lacking, bar))
         self._take(growth)
+
+    def _estimate(self, queries: ChunkedQueries) -> "Estimate":
+        """What a fit on these queries will cost, by the time of a tree on a chunk."""
+        found = super()._estimate(queries)
+        return replace(found, unit="tree", bytes=queries.n_documents * queries.n_features * self._setting("depth"))
+
+    def _expected_passes(self, queries: "QuerySource") -> Any:
+        """(a tree on a chunk, nothing, the usual number of trees, the largest)."""
+        job = TreeJob(self._loss(), self._setting("depth"), self._setting("row_fraction"))
+        folds = 0 if self.patience is None else 1 if len(queries.counted) > MANY else self.folds
+        models = folds + (0 if folds and self._setting("refit") == "average" else 1) + self._setting("seeds") - 1
+        return job, (), models * min(self.trees, _USUAL_TREES), models * self.trees
+
+    def _refuse_missing(self, sets: Sequence[Any]) -> None:
+        """Raise an error for NaN that a linear start has no use for, or that parts should have been made without."""
+        for one in sets:
+            if self.start is not None:
+                one.refuse_missing(f"{self.name} with start=")
+            elif self.missing != "keep" and isinstance(one, ChunkedQueries):
+                one.refuse_missing(f"{self.name} with missing={self.missing!r}")
+
+    def _derivatives(self, loss: Loss, together: Any) -> Any:
+        """The derivatives of the loss of all queries, in memory or in parts."""
+        if isinstance(together, Queries):
+            return Derivatives.of(loss, together, self.n_jobs)
+        return PartedDerivatives.of(loss, together)
+
+    def _refuse_stationary(self, fold: TreeFold, rows: "AnyRows") -> None:
+        """Raise an error if trees cannot begin to learn."""
+        if isinstance(fold.derivatives, PartedDerivatives):
+            assert isinstance(rows, SymmetricRows)
+            if rows.splittable:
+                PartedRows.of(rows, fold.derivatives, fold.start, self.n_jobs).refuse_stationary()
+        else:
+            refuse_stationary(fold.derivatives, fold.start, self.n_jobs)
 
     def _growth_so_far(self, sets: Sequence[Queries]) -> TreesGrown:
         """Nothing, or with ``warm_start`` the trees of the fit before."""
@@ -358,17 +412,14 @@ class BoostedRanker(Ranker):
     ) -> None:
         """Find the curve of the measure on held-out parts by number of trees."""
         sizes = np.concatenate([together.sizes[fold.part] for fold in folds])
-        order = np.concatenate([fold.held for fold in folds])
         bounds = np.append(0, np.cumsum(sizes)).astype(np.int64)
         weight = np.concatenate([together.query_weight[fold.part] for fold in folds])
-        measure, labels = self._measure(), together.labels()
+        measure, labels = self._measure(), labels_of(together, np.concatenate([fold.held for fold in folds]))
 
-        def judge(scores: Sequence[Vector]) -> float:
+        def judge(models: Sequence[Growing]) -> float:
             # every held-out row has the score of the model that did not learn from it
-            held = np.zeros(len(labels))
-            for score, fold in zip(scores, folds, strict=True):
-                held[fold.held] = score[fold.held]
-            lists = ScoredLists(held, labels, bounds, order)
+            held = [model.scores(fold.held) for model, fold in zip(models, folds, strict=True)]
+            lists = ScoredLists(np.concatenate(held), labels, bounds)
             return weighted_mean(measure_lists([measure], lists, n_jobs=self.n_jobs)[0], weight)
 
         look, least = SYMMETRIC_LOOK if self.engine == "symmetric" else LOOK, folds[0].derivatives.last_change
@@ -462,9 +513,13 @@ class BoostedRanker(Ranker):
             return StochasticNDCG()
         return StochasticNDCG(k=measure.cutoff or 10, gain=measure.gain, discount=measure.discount)
 
-    def _annealed(self, derivatives: Derivatives, trees: int) -> Derivatives:
+    def _annealed(self, derivatives: Any, trees: int) -> Any:
         """The derivatives, at widths that shrink over so many trees if there are ``sigmas``."""
-        return derivatives if self.sigmas is None else AnnealedDerivatives.over(derivatives, self.sigmas, trees)
+        if self.sigmas is None:
+            return derivatives
+        if isinstance(derivatives, PartedDerivatives):
+            return derivatives.over(self.sigmas, trees)
+        return AnnealedDerivatives.over(derivatives, self.sigmas, trees)
 
     def _refuse_document_weights_of_catboost(self, sets: Sequence[Queries]) -> None:
         """Raise an error for document weights, which YetiRank does not have."""
@@ -547,14 +602,8 @@ class BoostedRanker(Ranker):
             return []
         numbers = [self._number_of(given, "categorical_features") for given in self.categorical_features]
         for number in numbers:
-            for queries in sets:
-                codes = queries.X[:, number]
-                odd = ~np.isnan(codes) & ((codes < 0) | (codes != np.rint(codes)) | (codes >= 2**31 - 1))
-                if odd.any():
-                    raise DataError(
-                        f"categories of feature {number} must be non-negative integers, got {codes[odd][0]:g} at row "
-                        f"{int(np.argmax(odd)):,}"
-                    )
+            for queries in () if in_parts(sets) else sets:  # those of parts are checked while they are read
+                refuse_odd_codes(number, np.asarray(queries.X[:, number]), " at row {:,}")
         return numbers
 
     def _parts(
@@ -582,9 +631,9 @@ class BoostedRanker(Ranker):
             return RidgeRanker(self.measure, n_jobs=self.n_jobs).fit(queries).coef_
         return raw_weights(self.start, self.n_features_in_, "start")
 
-    def _start_scores(
-        self, sets: Sequence[Queries], coef: Vector | None, earlier: TreeEnsemble | None = None
-    ) -> Vector | None:
+    def _start_scores(self, sets: Sequence[Queries], coef: Vector | None, earlier: TreeEnsemble | None = None) -> Any:
+        if in_parts(sets):
+            return start_of_blocks(coef, earlier)
         if earlier is not None:
             return np.concatenate([one.in_query_order(earlier.scores_while_grown(one.X, self.n_jobs)) for one in sets])
         if coef is None:

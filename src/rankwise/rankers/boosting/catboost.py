@@ -190,8 +190,8 @@ class YetiRankModel:
             further.fit(self.pool, init_model=self.booster)
         self.booster = further
 
-    def scores(self) -> Vector:
-        """The scores of the rows of weight 0; those of the others are 0."""
+    def scores(self, rows: NDArray[np.int64] | None = None) -> Vector:
+        """The scores of these rows, None for all; those of rows that are learned from are 0."""
         self._catch_up()
         if self.booster is not None and self.others is not None and self._scored < self.iteration:
             threads = self.params["thread_count"]
@@ -199,7 +199,7 @@ class YetiRankModel:
                 self.others, ntree_start=self._scored, ntree_end=self.iteration, thread_count=threads
             )
             self._scored = self.iteration
-        return self._scores.copy()
+        return self._scores.copy() if rows is None else self._scores[rows]
 
     def ensemble(self) -> TreeEnsemble:
         """The trees."""

@@ -112,7 +112,7 @@ def without_part(queries: Queries, part: NDArray[np.int64]) -> Queries:
 
 def with_seed(derivatives: Derivatives, seed: int) -> Derivatives:
     """The same with the noise of another seed, for a loss that draws some."""
-    loss = derivatives.lists.loss
+    loss = derivatives.loss
     if not loss.noisy:
         return derivatives
     drawn = replace(loss, random_state=seed)  # type: ignore[call-arg]

@@ -19,6 +19,7 @@ from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.losses.compute import loss_lists
 from rankwise.queries.queries import Queries
+from rankwise.rankers.boosting.binned_parts import JoinedParts, in_parts
 from rankwise.rankers.boosting.objectives import Derivatives, rescale_derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.boosting.tree_files import concat_trees
@@ -28,12 +29,18 @@ Numbers = NDArray[np.int64]
 
 # The measure is looked at after every so many trees, as a mean over three looks: single looks are noisy.
 LOOK = 5
+STATIONARY = "{!r} has a gradient of 0 at equal scores, where boosting starts: pass start='ridge'"
 # Trees where nothing can judge their number.
 UNJUDGED = 100
 
 
-def joined(sets: Sequence[Queries]) -> Queries:
-    """The queries of all sets, query after query, with labels and weights but without features; X is not copied."""
+def joined(sets: Sequence[Any]) -> Any:
+    """The queries of all sets, query after query, with labels and weights but without features; X is not copied.
+
+    With a set in parts they are :class:`~rankwise.rankers.boosting.binned_parts.JoinedParts`.
+    """
+    if in_parts(sets):
+        return JoinedParts.of(sets)
     sizes = np.concatenate([one.sizes for one in sets])
     weighted = any(one.weight is not None for one in sets)
     documents = any(one.document_weight is not None for one in sets)
@@ -58,6 +65,12 @@ def rows_of(queries: Queries, numbers: Numbers) -> Numbers:
     inside = np.zeros(len(queries), dtype=bool)
     inside[numbers] = True
     return np.flatnonzero(np.repeat(inside, queries.sizes))
+
+
+def labels_of(queries: Any, rows: Numbers) -> Vector:
+    """The labels of these rows of a :func:`joined` set."""
+    found: Vector = queries.labels()[rows] if isinstance(queries, Queries) else queries.labels_of(rows)
+    return found
 
 
 def features_in_order(sets: Sequence[Queries]) -> Any:
@@ -181,8 +194,8 @@ class Growing(Protocol):
     def grow(self) -> None:
         """Add a tree."""
 
-    def scores(self) -> Vector:
-        """The scores of all rows that are held out."""
+    def scores(self, rows: Numbers | None = None) -> Vector:
+        """The scores of these rows; None for all."""
 
     def ensemble(self) -> TreeEnsemble:
         """The trees, without the start."""
@@ -230,8 +243,8 @@ class GrowingModel:
     def _with_start(self, trees: Vector) -> Vector:
         return np.ascontiguousarray(trees) if self.start is None else trees + self.start
 
-    def scores(self) -> Vector:
-        """The scores of all rows."""
+    def scores(self, rows: Numbers | None = None) -> Vector:
+        """The scores of these rows; None for all."""
         found: list[Vector] = []
 
         def look(trees: Vector, _: Any) -> list[Any]:
@@ -239,7 +252,7 @@ class GrowingModel:
             return []
 
         self.booster.eval_train(look)
-        return found[0]
+        return found[0] if rows is None else found[0][rows]
 
     def ensemble(self) -> TreeEnsemble:
         """The trees, without the start."""
@@ -262,9 +275,7 @@ def refuse_stationary(derivatives: Derivatives, start: Vector | None, n_jobs: in
         return  # the kernel of the values need not be compiled
     values, gradient = loss_lists(derivatives.lists, scores, n_jobs=n_jobs)
     if not gradient.any() and values.any():
-        raise RankwiseError(
-            f"{derivatives.lists.loss!r} has a gradient of 0 at equal scores, where boosting starts: pass start='ridge'"
-        )
+        raise RankwiseError(STATIONARY.format(derivatives.lists.loss))
 
 
 # --------------------------------------------------------------------------------------------- the number of trees
@@ -303,7 +314,7 @@ class TreeCurve:
 
 def grow_together(
     models: Sequence[Growing],
-    judge: Callable[[Sequence[Vector]], float],
+    judge: Callable[[Sequence[Growing]], float],
     most: int,
     patience: int,
     curve: TreeCurve,
@@ -318,7 +329,7 @@ def grow_together(
     models : sequence of Growing
         One model per fold.
     judge : callable
-        Takes the scores of each model, by row, and returns the measure on the held-out ones.
+        Takes the models, and returns the measure on what each of them holds out.
     most : int
         The largest number of trees.
     patience : int
@@ -334,7 +345,7 @@ def grow_together(
     """
     for count in range(most + 1):
         if (count % look == 0 or count == most) and (count or models[0].start is not None):
-            curve.values.append(judge([model.scores() for model in models]))
+            curve.values.append(judge(models))
             curve.trees.append(count)
             if not curve.judged or count - max(curve.best, least) >= patience:
                 return

@@ -24,6 +24,8 @@ from rankwise.rankers._model_selection import mean_measure
 
 # Second derivatives are at least this, in units of their mean: an engine divides by sums of them.
 _LEAST = 1e-9
+# Random numbers that are drawn and not used, at a time.
+_SKIPPED = 1 << 20
 # The largest number that StochasticNDCG takes for an iteration is below 2^53.
 _ITERATIONS = np.uint64(2**52)
 
@@ -47,7 +49,7 @@ class Derivatives:
     constant: float
 
     @classmethod
-    def of(cls, loss: Loss, queries: Queries, n_jobs: int | None = None) -> Self:
+    def of(cls, loss: Loss, queries: Queries, n_jobs: int | None = None, constant: float | None = None) -> Self:
         """Prepare queries; document weights are those of the loss, or else factors of the rows."""
         own = differing_weights(queries)
         inside = own if loss.document_weights else None
@@ -55,7 +57,8 @@ class Derivatives:
         weight = None if queries.weight is None else queries.weight[queries.query_of_row]
         if own is not None and inside is None:
             weight = own if weight is None else weight * own
-        constant = 1.0 if loss.curvature is not None else typical_slope(lists, n_jobs)
+        if constant is None:
+            constant = 1.0 if loss.curvature is not None else typical_slope(lists, n_jobs)
         return cls(lists, weight, constant)
 
     def without(self, rows: Numbers) -> Self:
@@ -65,6 +68,11 @@ class Derivatives:
         # without a curvature, what stands for it is a mean over all queries
         lists = self.lists if self.lists.loss.curvature is None else self.lists.with_rows(weight > 0)
         return replace(self, lists=lists, weight=weight)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return self.lists.loss
 
     @property
     def last_change(self) -> int:
@@ -94,8 +102,20 @@ def typical_slope(lists: PreparedLists, n_jobs: int | None = None) -> float:
     A loss without curvature has it as the second derivative of every document: a Newton step then moves a typical score
     by about 1, whatever the unit of the loss. Scores are random because a smoothed measure is stationary at equal ones.
     """
-    scores = np.random.default_rng(0).normal(size=len(lists.label))
-    mean = float(np.abs(loss_lists(lists, scores, n_jobs=n_jobs)[1]).mean()) if len(scores) else 0.0
+    return typical(np.abs(loss_lists(lists, normal_scores(0, len(lists.label)), n_jobs=n_jobs)[1]))
+
+
+def normal_scores(first: int, last: int) -> Vector:
+    """The standard normal scores of rows first..last-1."""
+    rng = np.random.default_rng(0)
+    for skipped in range(0, first, _SKIPPED):
+        rng.normal(size=min(_SKIPPED, first - skipped))
+    return rng.normal(size=last - first)
+
+
+def typical(slopes: Vector) -> float:
+    """The mean of the sizes of slopes, 1 if it is 0 or infinite."""
+    mean = float(slopes.mean()) if len(slopes) else 0.0
     return mean if 0.0 < mean < np.inf else 1.0
 
 

@@ -1,6 +1,6 @@
 """The features of some sets in bins, four to a word, from which the package's own trees are grown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -27,29 +27,91 @@ _MOST_CODE = 1 << 20
 
 
 @dataclass(frozen=True)
-class PackedRows:
-    """Rows in bins, set after set and query after query.
+class Lanes:
+    """Where the features stand in words of four bins, and what divides their values.
 
     Attributes
     ----------
-    words : ndarray of uint32, shape (n_blocks, n_groups, block)
-        Four bins in a word, as :mod:`rankwise._kernels.histograms` describes them.
     feature : ndarray of int64, shape (n_groups, 4)
         The feature of every lane, -1 for none. Features with a single bin have no lane.
     cut : ndarray of float64, shape (n_groups, 4, 63)
         The thresholds of every feature, or the codes of its categories; infinity where there are no more.
     facts : ndarray of int64, shape (4 n_groups, 3)
         For every lane its number of bins with that of NaN, whether it has NaN, and whether it is categorical.
-    n_documents, n_features : int
-        Number of rows, and of all features.
+    n_features : int
+        Number of all features.
     """
 
-    words: NDArray[np.uint32]
     feature: NDArray[np.int64]
     cut: NDArray[np.float64]
     facts: NDArray[np.int64]
-    n_documents: int
     n_features: int
+
+    @classmethod
+    def choose(
+        cls,
+        sampled: Sequence[tuple[Any, NDArray[np.int64]]],
+        codes: Mapping[int, Vector],
+        bins: int,
+        order: NDArray[np.int64] | None,
+        n_jobs: int | None,
+    ) -> "Lanes":
+        """Choose thresholds.
+
+        Parameters
+        ----------
+        sampled : sequence of (ndarray, ndarray)
+            Features and the rows of them that the thresholds divide evenly: those of :func:`sampled_rows`.
+        codes : mapping of int to ndarray
+            The codes of every categorical feature, ascending.
+        bins : int
+            The largest number of bins of a feature, with that of NaN.
+        order : ndarray of int64, or None
+            The order in which features fill groups of four; None is that of the features.
+        n_jobs : int or None
+            Number of threads.
+
+        Returns
+        -------
+        Lanes
+            The lanes; whether features have NaN is known of the sampled rows alone.
+        """
+        tables, holes = _thresholds(sampled, bins, n_jobs)
+        for number, own in codes.items():
+            tables[number] = own
+        many = [len(table) - (number in codes) + holes[number] for number, table in enumerate(tables)]
+        wanted = np.arange(len(tables)) if order is None else order
+        kept = [number for number in wanted.tolist() if many[number] > 0]
+        feature = np.full((-(-len(kept) // LANES), LANES), -1, np.int64)
+        feature.flat[: len(kept)] = kept
+        cut = np.full((*feature.shape, BINS - 1), np.inf)
+        facts = np.zeros((feature.size, 3), np.int64)
+        for lane, number in enumerate(kept):
+            table, is_code = tables[number], number in codes
+            cut.reshape(feature.size, BINS - 1)[lane, : len(table)] = table
+            facts[lane] = len(table) + (1 if is_code else 2), holes[number], is_code
+        return Lanes(feature, cut, facts, len(tables))
+
+    @property
+    def splittable(self) -> bool:
+        """Whether a feature has two bins."""
+        return len(self.feature) > 0
+
+
+@dataclass(frozen=True)
+class PackedRows(Lanes):
+    """Rows in bins, set after set and query after query.
+
+    Attributes
+    ----------
+    words : ndarray of uint32, shape (n_blocks, n_groups, block)
+        Four bins in a word, as :mod:`rankwise._kernels.histograms` describes them.
+    n_documents : int
+        Number of rows.
+    """
+
+    words: NDArray[np.uint32]
+    n_documents: int
 
     @classmethod
     def of(
@@ -83,24 +145,22 @@ class PackedRows:
         PackedRows
             The rows.
         """
-        n_documents, n_features = sum(one.n_documents for one in sets), sets[0].n_features
-        tables, holes = _thresholds(sets, n_documents, bins, n_jobs)
-        for number in categorical:
-            tables[number] = _codes(sets, number)
-        many = [len(table) - (number in categorical) + holes[number] for number, table in enumerate(tables)]
-        wanted = np.arange(n_features) if order is None else order
-        kept = [number for number in wanted.tolist() if many[number] > 0]
-        feature = np.full((-(-len(kept) // LANES), LANES), -1, np.int64)
-        feature.flat[: len(kept)] = kept
-        cut = np.full((*feature.shape, BINS - 1), np.inf)
-        facts = np.zeros((feature.size, 3), np.int64)
-        for lane, number in enumerate(kept):
-            table, is_code = tables[number], number in categorical
-            cut.reshape(feature.size, BINS - 1)[lane, : len(table)] = table
-            facts[lane] = len(table) + (1 if is_code else 2), holes[number], is_code
+        ends = np.cumsum([one.n_documents for one in sets])
+        place = sampled_rows(int(ends[-1]))
+        pieces = np.split(place, np.searchsorted(place, ends[:-1]))
+        sampled = [
+            (np.asarray(one.X), one.rows[piece - (end - one.n_documents)])
+            for one, piece, end in zip(sets, pieces, ends.tolist(), strict=True)
+        ]
+        codes = {number: checked_codes(number, [distinct_codes(one, number) for one in sets]) for number in categorical}
+        return cls.filled(Lanes.choose(sampled, codes, bins, order, n_jobs), sets, int(ends[-1]), block, n_jobs)
+
+    @classmethod
+    def filled(cls, lanes: Lanes, sets: Iterable[Queries], n_documents: int, block: int, n_jobs: int | None) -> Self:
+        """The rows of these sets, which have so many documents together; sets are looked at one after the other."""
         size = max(min(block, n_documents, LARGEST_BLOCK), 1)
-        words = np.zeros((-(-n_documents // size), len(feature), size), np.uint32)
-        found = cls(words, feature, cut, facts, n_documents, n_features)
+        words = np.zeros((-(-n_documents // size), len(lanes.feature), size), np.uint32)
+        found = cls(lanes.feature, lanes.cut, lanes.facts.copy(), lanes.n_features, words, n_documents)
         offset = 0
         for one in sets:
             found._fill(one, offset, n_jobs)
@@ -121,11 +181,6 @@ class PackedRows:
         for holes in parallel.map_chunks(task, _chunks(queries.n_documents, _CHUNK), n_jobs):
             self.facts[:, 1] |= holes.ravel()
 
-    @property
-    def splittable(self) -> bool:
-        """Whether a feature has two bins."""
-        return len(self.feature) > 0
-
 
 def sampled_rows(n_documents: int) -> NDArray[np.int64]:
     """The rows whose values thresholds divide evenly, ascending; they do not depend on how rows are divided."""
@@ -140,35 +195,45 @@ def sampled_rows(n_documents: int) -> NDArray[np.int64]:
 
 
 def _thresholds(
-    sets: Sequence[Queries], n_documents: int, bins: int, n_jobs: int | None
+    sampled: Sequence[tuple[Any, NDArray[np.int64]]], bins: int, n_jobs: int | None
 ) -> tuple[list[Vector], NDArray[np.int64]]:
-    """Thresholds of every feature, and whether it has NaN, on rows that do not depend on how the sets are divided."""
-    place = sampled_rows(n_documents)
-    count = len(place)
-    ends = np.cumsum([one.n_documents for one in sets])
-    pieces = np.split(place, np.searchsorted(place, ends[:-1]))
-    own = [one.rows[piece - (end - one.n_documents)] for one, piece, end in zip(sets, pieces, ends, strict=True)]
+    """Thresholds of every feature, and whether it has NaN, from some rows of several arrays."""
+    count = sum(len(rows) for _, rows in sampled)
 
     def on_block(first: int, last: int) -> list[tuple[Vector, bool]]:
         columns = np.empty((last - first, count))
         at = 0
-        for one, rows in zip(sets, own, strict=True):
+        for X, rows in sampled:
             part = np.empty((last - first, len(rows)))
-            take_columns(np.asarray(one.X), rows, first, last, part)
+            take_columns(X, rows, first, last, part)
             columns[:, at : at + len(rows)] = part
             at += len(rows)
         columns[np.abs(columns) <= ZERO] = 0.0
         known = [column[~np.isnan(column)] for column in columns]
         return [(thresholds_between(values, bins - 2), len(values) < count) for values in known]
 
-    blocks = _chunks(sets[0].n_features, _TOGETHER)
+    blocks = _chunks(sampled[0][0].shape[1], _TOGETHER)
     found = [one for block in parallel.map_chunks(on_block, blocks, n_jobs) for one in block]
     return [cuts for cuts, _ in found], np.array([holes for _, holes in found], np.int64)
 
 
-def _codes(sets: Sequence[Queries], number: int) -> Vector:
-    """The codes of a categorical feature, ascending."""
-    found = [np.unique(np.asarray(one.X[:, number], np.float64)) for one in sets]
+def distinct_codes(queries: Queries, number: int) -> Vector:
+    """The codes of a categorical feature, ascending, with NaN where there is some."""
+    return np.unique(np.asarray(queries.X[:, number], np.float64))
+
+
+def refuse_odd_codes(number: int, codes: Vector, where: str = "") -> None:
+    """Raise an error for values of a categorical feature that are no codes; NaN is none of these."""
+    odd = ~np.isnan(codes) & ((codes < 0) | (codes != np.rint(codes)) | (codes >= 2**31 - 1))
+    if odd.any():
+        place = int(np.argmax(odd))
+        raise DataError(
+            f"categories of feature {number} must be non-negative integers, got {codes[place]:g}{where.format(place)}"
+        )
+
+
+def checked_codes(number: int, found: Sequence[Vector]) -> Vector:
+    """The codes of a categorical feature from those of several sets, or an error if there are too many."""
     codes = np.unique(np.concatenate(found))
     codes = codes[~np.isnan(codes)]
     if len(codes) > BINS - 1:

@@ -11,7 +11,7 @@ fit share the binned rows and the memory in which sums are made.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import pairwise
@@ -33,19 +33,20 @@ from rankwise._kernels.splits import (
 )
 from rankwise.errors import RankwiseError
 from rankwise.queries.queries import Queries
-from rankwise.rankers.boosting.objectives import Derivatives
-from rankwise.rankers.boosting.packed_rows import PackedRows, with_signs
+from rankwise.rankers.boosting.binned_parts import BinnedParts, in_parts
+from rankwise.rankers.boosting.packed_rows import Lanes, PackedRows, with_signs
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.boosting.tree_files import concat_trees
+from rankwise.rankers.boosting.tree_rows import Comparison, Level, ModelRows, Piece, RowMemory, Sums, TreeRows, sums_of
 
 Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 
 # What is added to the curvature of a leaf, in units of the mean curvature of a document.
 PENALTY = 3.0
-# The deepest tree, and the deepest whose leaves have numbers of a byte.
-DEEPEST, _BYTE_DEEP = 10, 8
+# The deepest tree.
+DEEPEST = 10
 # All numbers go left at it, and NaN right; exports in float32 round it to the largest there.
 _NO_WORDS = np.empty(0, np.uint32)
 _ABOVE_ALL = float(np.finfo(np.float64).max)
@@ -85,12 +86,15 @@ class SymmetricTree(NamedTuple):
         The values of the leaves.
     documents : ndarray of int64, shape (2^depth,)
         Documents that were learned from in each.
+    asked : tuple of Comparison
+        The splits as bins are compared.
     """
 
     splits: tuple[Split, ...]
     gains: tuple[Vector, ...]
     value: Vector
     documents: Wholes
+    asked: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,45 +123,13 @@ class TreeGrowth:
     one_feature: bool = False
 
 
-class _Sums(NamedTuple):
-    """Integer sums by group of features, leaf and bin.
-
-    Attributes
-    ----------
-    gradient, curvature : ndarray of int64
-        Those of all leaves of a level.
-    tasks : list of tuple of ndarray of int64
-        For every task its running sums, and the two that it counts.
-    """
-
-    gradient: Wholes
-    curvature: Wholes
-    tasks: list[tuple[Wholes, Wholes, Wholes]]
-
-    @classmethod
-    def zeros(cls, groups: int, depth: int, tasks: int) -> "_Sums":
-        """Sums of nothing, for trees of this depth."""
-
-        def sums(leaves: int) -> Wholes:
-            return np.zeros((groups, max(leaves, 1) * histograms.WIDTH), np.int64)
-
-        half = 1 << depth >> 1
-        each = [(sums(half >> 1), sums(half >> 1), sums(half >> 1)) for _ in range(tasks)]
-        return cls(sums(half), sums(half), each)
-
-    def of_group(self, place: int) -> "_Sums":
-        """The part of one group."""
-        own = slice(place, place + 1)
-        return _Sums(self.gradient[own], self.curvature[own], [(a[own], b[own], c[own]) for a, b, c in self.tasks])
-
-
 @dataclass(frozen=True)
 class SymmetricRows:
     """Binned rows and the memory that growing on them takes, for all models of a fit.
 
     Attributes
     ----------
-    rows : PackedRows
+    rows : PackedRows or BinnedParts
         The bins.
     growth : TreeGrowth
         How trees are grown.
@@ -165,7 +137,7 @@ class SymmetricRows:
         Number of threads.
     """
 
-    rows: PackedRows
+    rows: Lanes
     growth: TreeGrowth
     n_jobs: int | None
 
@@ -183,7 +155,12 @@ class SymmetricRows:
         order = None
         if growth.feature_fraction < 1:
             order = np.random.default_rng(seed).permutation(sets[0].n_features)
-        return cls(PackedRows.of(sets, categorical, bins, order, n_jobs=n_jobs), growth, n_jobs)
+        rows: Lanes
+        if in_parts(sets):
+            rows = BinnedParts.of(sets, categorical, bins, order, n_jobs)
+        else:
+            rows = PackedRows.of(sets, categorical, bins, order, n_jobs=n_jobs)
+        return cls(rows, growth, n_jobs)
 
     @property
     def splittable(self) -> bool:
@@ -196,15 +173,29 @@ class SymmetricRows:
         groups = len(self.rows.feature)
         return min(groups, max(1, round(self.growth.feature_fraction * groups)))
 
-    def model(self, derivatives: Derivatives, seed: int, start: Vector | None, n_jobs: int | None) -> "SymmetricModel":
-        """A model without trees whose rows have the weights of ``derivatives``, and these scores to start from."""
-        count = self.rows.n_documents
+    def model(self, derivatives: Any, seed: int, start: Any, n_jobs: int | None) -> "SymmetricModel":
+        """A model without trees whose rows have the weights of ``derivatives``, and these scores to start from.
+
+        In parts they are :class:`~rankwise.rankers.boosting.parted_rows.PartedDerivatives`, and a function of queries.
+        """
+        if not isinstance(self.rows, PackedRows):
+            from rankwise.rankers.boosting.parted_rows import PartedModel, PartedRows  # it stands on this module
+
+            return PartedModel(self, PartedRows.of(self, derivatives, start, self.n_jobs), seed, start)
+        count = self.packed.n_documents
         weight = derivatives.weight
         learned = np.ones(count, np.uint8) if weight is None else (weight > 0).astype(np.uint8)
         score = np.zeros(count) if start is None else np.array(start, np.float64)
-        return SymmetricModel(self, derivatives, seed, start, learned, score)
+        given = self.shares, derivatives, learned, score, self.memory, self.growth.row_fraction
+        return SymmetricModel(self, TreeRows(*given, n_jobs=self.n_jobs, sums=self.sums), seed, start)
 
     # ---------------------------------------------------------------------------------------- what models share
+
+    @property
+    def packed(self) -> PackedRows:
+        """The bins, where they are in memory."""
+        assert isinstance(self.rows, PackedRows)
+        return self.rows
 
     @cached_property
     def facts(self) -> Wholes:
@@ -212,33 +203,32 @@ class SymmetricRows:
         return with_signs(self.rows.facts, self.rows.feature, self.growth.signs)
 
     @cached_property
-    def chunks(self) -> list[tuple[int, int, int]]:
-        """(task, first block, last block)."""
-        blocks = len(self.rows.words)
-        threads = parallel.engine_threads(self.n_jobs, self.rows.n_documents * self.rows.n_features)
+    def shares(self) -> list[list[Piece]]:
+        """The rows by thread."""
+        rows = self.packed
+        blocks, _, size = rows.words.shape
+        threads = parallel.engine_threads(self.n_jobs, rows.n_documents * rows.n_features)
         bounds = np.linspace(0, blocks, min(threads, blocks) + 1).astype(int).tolist()
-        return [(task, first, last) for task, (first, last) in enumerate(pairwise(bounds))]
+        ends = [min(bound * size, rows.n_documents) for bound in bounds]
+        return [
+            [Piece.of(rows.words[first:last], *own)]
+            for (first, last), own in zip(pairwise(bounds), pairwise(ends), strict=True)
+        ]
 
     @cached_property
-    def sums(self) -> _Sums:
-        """Memory for sums by leaf and bin."""
-        return _Sums.zeros(self.drawn_groups, self.growth.depth, len(self.chunks))
+    def whole(self) -> tuple[Wholes, Wholes]:
+        """Memory for the sums of all leaves of a level."""
+        return sums_of(self.drawn_groups, 1 << self.growth.depth >> 1)[:2]
 
     @cached_property
-    def per_row(self) -> tuple[Wholes, NDArray[Any], NDArray[np.uint8]]:
-        """Memory for packed derivatives, leaves, and which rows are sampled."""
-        count = self.rows.n_documents
-        leaf = np.uint8 if self.growth.depth <= _BYTE_DEEP else np.uint16
-        return np.empty(count, np.int64), np.empty(count, leaf), np.empty(count, np.uint8)
+    def sums(self) -> list[Sums]:
+        """Memory for the sums of every thread."""
+        return [sums_of(self.drawn_groups, max(1 << self.growth.depth >> 2, 1)) for _ in self.shares]
 
-    def run(self, task: Callable[..., Any]) -> list[Any]:
-        """Run ``task(number of the task, first block, last block)`` on threads."""
-        return parallel.map_chunks(task, self.chunks, len(self.chunks))
-
-    def run_on_rows(self, task: Callable[..., Any]) -> list[Any]:
-        """Run ``task(first row, last row)`` on threads."""
-        size, count = self.rows.words.shape[2], self.rows.n_documents
-        return self.run(lambda _, first, last: task(first * size, min(last * size, count)))
+    @cached_property
+    def memory(self) -> RowMemory:
+        """Memory for every row."""
+        return RowMemory.of(self.packed.n_documents, self.growth.depth)
 
 
 @dataclass
@@ -249,16 +239,12 @@ class SymmetricModel:
     ----------
     shared : SymmetricRows
         The binned rows.
-    derivatives : Derivatives
-        The loss and its queries.
+    rows : ModelRows
+        What trees ask of them.
     seed : int
         Seed of what is drawn.
     start : ndarray of shape (n_documents,), or None
         Scores that trees are added to.
-    learned : ndarray of uint8, shape (n_documents,)
-        1 for the rows that are learned from.
-    score : ndarray of shape (n_documents,)
-        The scores of all rows.
     iteration : int
         Number of times that a tree was asked for.
     trees : list of SymmetricTree
@@ -266,29 +252,30 @@ class SymmetricModel:
     """
 
     shared: SymmetricRows
-    derivatives: Derivatives
+    rows: ModelRows
     seed: int
-    start: Vector | None
-    learned: NDArray[np.uint8]
-    score: Vector
+    start: Any
     iteration: int = 0
     trees: list[SymmetricTree] = field(default_factory=list)
 
     def grow(self) -> None:
         """Add a tree; one leaf of value 0 where no split is possible."""
-        self.derivatives = self.derivatives.before_tree(self.score, self.iteration, self.shared.n_jobs)
-        gradient, curvature = self.derivatives.at(self.score, self.iteration, self.shared.n_jobs)
+        self.append(self.next_tree())
+
+    def next_tree(self) -> SymmetricTree:
+        """The tree that follows."""
         key = int(mixed(np.array([self.seed], np.uint64))[0]) ^ self.iteration
-        tree, leaf = grow_tree(self.shared, gradient, curvature, self.learned, key)
+        return grow_tree(self.shared, self.rows, self.iteration, key)
+
+    def append(self, tree: SymmetricTree) -> None:
+        """Add a tree."""
         self.trees.append(tree)
         self.iteration += 1
-        if len(tree.value) > 1:
-            add = histograms.add_leaf_values
-            self.shared.run_on_rows(lambda first, last: add(leaf, tree.value, first, last, self.score))
+        self.rows.add(tree.asked, tree.value)
 
-    def scores(self) -> Vector:
-        """The scores of all rows."""
-        return self.score.copy()
+    def scores(self, rows: Wholes | None = None) -> Vector:
+        """The scores of these rows; None for all."""
+        return self.rows.scores(rows)
 
     def ensemble(self) -> TreeEnsemble:
         """The trees, without the start."""
@@ -296,76 +283,43 @@ class SymmetricModel:
         return TreeEnsemble(self.shared.rows.n_features, **found)
 
 
-def grow_tree(
-    shared: SymmetricRows, gradient: Vector, curvature: Vector, learned: NDArray[np.uint8], key: int
-) -> tuple[SymmetricTree, NDArray[Any]]:
+def grow_tree(shared: SymmetricRows, rows: ModelRows, iteration: int, key: int) -> SymmetricTree:
     """Grow a tree.
 
     Parameters
     ----------
     shared : SymmetricRows
-        The rows, and how to grow.
-    gradient, curvature : ndarray of shape (n_documents,)
-        The derivatives.
-    learned : ndarray of uint8, shape (n_documents,)
-        1 for rows that may be learned from; the others have derivatives of 0.
+        How to grow, and the memory for sums.
+    rows : ModelRows
+        What the tree asks; their leaves are those of the tree then.
+    iteration : int
+        Number of trees before this one.
     key : int
         What the draws of rows and features are a function of.
 
     Returns
     -------
-    tree : SymmetricTree
+    SymmetricTree
         The tree.
-    leaf : ndarray of unsigned integers, shape (n_documents,)
-        The leaf of every row, in memory that the next tree overwrites.
     """
-    packed, leaf, kept = shared.per_row
-    blocks = len(shared.rows.words)
-    steepness, bend = np.empty(blocks, np.int64), np.empty(blocks, np.int64)
-    scale = _pack(shared, gradient, curvature, (packed, steepness, bend))
-    leaf[:] = 0
-    if scale is None:
-        return SymmetricTree((), (), np.zeros(1), np.array([int(learned.sum())])), leaf
-    limit, start = np.uint64(round(shared.growth.row_fraction * 2**32)), np.uint64(key)
-    shared.run_on_rows(lambda first, last: histograms.sample_rows(learned, start, limit, first, last, kept))
-    splits, gains, asked = _levels(shared, _drawn(shared, key), (kept, leaf, packed, steepness, bend), scale)
-    if not splits:
-        return SymmetricTree((), (), np.zeros(1), np.array([int(learned.sum())])), leaf
-    sums = [np.zeros((3, 1 << len(splits)), np.int64) for _ in shared.chunks]
-
-    def close(task: int, first: int, last: int) -> None:
-        histograms.close_leaves(shared.rows.words, first, last, len(splits), asked, learned, leaf, packed, *sums[task])
-
-    shared.run(close)
-    slope, bent, count = sum(sums[1:], sums[0])
-    weight = scale[1] * bent
-    value = -shared.growth.learning_rate * (scale[0] * slope) / (weight + PENALTY)
-    signs = np.array([_sign(shared, split) for split in splits], np.int64)
-    if signs.any():
-        order_leaves(value, weight, signs)
-    return SymmetricTree(tuple(splits), tuple(gains), value, count), leaf
-
-
-def _pack(
-    shared: SymmetricRows, gradient: Vector, curvature: Vector, packed: tuple[Wholes, Wholes, Wholes]
-) -> tuple[float, float] | None:
-    """Round the derivatives; returns the factors of their integer sums, or None where all are 0."""
-    largest = shared.run_on_rows(lambda first, last: histograms.largest(gradient, curvature, first, last))
-    steepest, most = (max(one[place] for one in largest) for place in range(2))
-    if not all(math.isfinite(value) for one in largest for value in one):
+    steepest, most, curved = rows.largest(iteration)
+    if not (math.isfinite(steepest) and math.isfinite(most)):
         raise RankwiseError("the loss has derivatives that are not finite: no tree can be grown on them")
-    if not steepest or not most:
-        return None
-    by_gradient = _power_of_two((1 << (histograms.GRADIENT_BITS - 1)) - 1, steepest)
-    by_curvature = _power_of_two((1 << histograms.CURVATURE_BITS) - 1, most)
-    size = shared.rows.words.shape[2]
-
-    def pack(_: int, first: int, last: int) -> None:
-        histograms.pack(gradient, curvature, by_gradient, by_curvature, size, first, last, *packed)
-
-    shared.run(pack)
-    factor = sum(one[2] for one in largest) / (int(packed[2].sum()) / by_curvature)
-    return factor / by_gradient, factor / by_curvature
+    if steepest and most:
+        by_gradient = _power_of_two((1 << (histograms.GRADIENT_BITS - 1)) - 1, steepest)
+        by_curvature = _power_of_two((1 << histograms.CURVATURE_BITS) - 1, most)
+        side = np.zeros(1 << shared.growth.depth, np.uint8)
+        level = Level(key, (by_gradient, by_curvature), (), side, _drawn(shared, key))
+        splits, gains, level, scale = _levels(shared, rows, level, curved)
+        if splits:
+            slope, bent, count = rows.close(level)
+            weight = scale[1] * bent
+            value = -shared.growth.learning_rate * (scale[0] * slope) / (weight + PENALTY)
+            signs = np.array([_sign(shared, split) for split in splits], np.int64)
+            if signs.any():
+                order_leaves(value, weight, signs)
+            return SymmetricTree(tuple(splits), tuple(gains), value, count, level.asked)
+    return SymmetricTree((), (), np.zeros(1), np.array([rows.n_learned]), ())
 
 
 def _power_of_two(most: int, largest: float) -> float:
@@ -382,56 +336,41 @@ def _drawn(shared: SymmetricRows, key: int) -> Wholes:
 
 
 def _levels(
-    shared: SymmetricRows, groups: Wholes, rows: tuple[NDArray[Any], ...], scale: tuple[float, float]
-) -> tuple[list[Split], list[Vector], tuple[int, int, int, int]]:
-    """Split all leaves, level by level; returns the splits, their gains, and the last split as the kernels take it.
+    shared: SymmetricRows, rows: ModelRows, level: Level, curved: int
+) -> tuple[list[Split], list[Vector], Level, tuple[float, float]]:
+    """Split all leaves, level by level, given the number of rows with a curvature.
 
-    The last split is not applied to the rows yet.
+    Returns the splits, their gains, what is asked of the rows next, and the factors of integer sums.
     """
-    sums, facts = shared.sums, shared.facts
-    side, asked = np.zeros(1 << shared.growth.depth, np.uint8), (0, 0, 0, 0)
+    whole, facts, groups, side = shared.whole, shared.facts, level.groups, level.side
     splits: list[Split] = []
     gains: list[Vector] = []
-    for level in range(shared.growth.depth):
-        leaves = 1 << level
-        counted = _count(shared, sums, level, (asked, side, *rows), groups)
-        if level == 0:
-            for whole, part in zip((sums.gradient, sums.curvature), counted, strict=True):
-                whole[:, : histograms.WIDTH] = part[:, : histograms.WIDTH]
+    scale = level.scale
+    for depth in range(shared.growth.depth):
+        leaves = 1 << depth
+        bend, *counted = rows.count(level)
+        if depth == 0:
+            factor = curved / (bend / level.scale[1])
+            scale = factor / level.scale[0], factor / level.scale[1]
+            for total, part in zip(whole, counted, strict=True):
+                total[:, : histograms.WIDTH] = part[:, : histograms.WIDTH]
                 part[:, : histograms.WIDTH] = 0
         else:
-            histograms.divide_leaves(sums.gradient, sums.curvature, *counted, leaves >> 1, side)
-        own = sums.gradient, sums.curvature
-        found, place, lane, kind, number = best_split(*own, groups, facts, leaves, scale, PENALTY)
+            histograms.divide_leaves(*whole, *counted, leaves >> 1, side)
+        found, place, lane, kind, number = best_split(*whole, groups, facts, leaves, scale, PENALTY)
         if not found:
             break
         slot = int(groups[place]) * histograms.LANES + lane
         splits.append(_split(shared.rows, slot, kind, number))
         gains.append(np.empty(leaves))
         chosen = place, lane, kind, number, facts[slot, 0], leaves, _sign(shared, splits[-1])
-        describe_split(*own, *chosen, scale, PENALTY, side, gains[-1])
-        asked = (int(groups[place]), lane, *_comparison(kind, number))
-        if shared.growth.one_feature and not level:
-            groups, facts, sums = groups[place : place + 1], _alone(facts, slot), sums.of_group(place)
-    return splits, gains, asked
-
-
-def _count(
-    shared: SymmetricRows, sums: _Sums, level: int, rows: tuple[Any, ...], groups: Wholes
-) -> tuple[Wholes, Wholes]:
-    """Sums over the rows that are counted at a level, in the memory of the first task."""
-
-    def add(task: int, first: int, last: int) -> None:
-        histograms.add_level(shared.rows.words, first, last, level, *rows, groups, *sums.tasks[task])
-
-    shared.run(add)
-    own = max(1 << level >> 1, 1) * histograms.WIDTH
-    _, *counted = sums.tasks[0]
-    for _, *others in sums.tasks[1:]:
-        for whole, part in zip(counted, others, strict=True):
-            whole[:, :own] += part[:, :own]
-            part[:, :own] = 0
-    return counted[0], counted[1]
+        describe_split(*whole, *chosen, scale, PENALTY, side, gains[-1])
+        asked = int(groups[place]), int(lane), *_comparison(kind, number)
+        if shared.growth.one_feature and not depth:
+            groups, facts = groups[place : place + 1], _alone(facts, slot)
+            whole = whole[0][place : place + 1], whole[1][place : place + 1]
+        level = level._replace(asked=(*level.asked, asked), groups=groups)
+    return splits, gains, level, scale
 
 
 def _comparison(kind: int, number: int) -> tuple[int, int]:
@@ -446,7 +385,7 @@ def _alone(facts: Wholes, slot: int) -> Wholes:
     return found
 
 
-def _split(rows: PackedRows, slot: int, kind: int, number: int) -> Split:
+def _split(rows: Lanes, slot: int, kind: int, number: int) -> Split:
     """A split of bins on the values of its feature."""
     group, lane = divmod(slot, histograms.LANES)
     cut = _ABOVE_ALL if kind == NAN_ALONE else float(rows.cut[group, lane, number - 1])
@@ -470,9 +409,7 @@ def _arrays(tree: SymmetricTree) -> dict[str, NDArray[Any]]:
     for _ in range(depth):
         counts.append(counts[-1].reshape(-1, 2).sum(axis=1))
     categorical = [split.kind == BUT_ONE for split in tree.splits]
-    sets = [
-        _bits(split.cut) if code else _NO_WORDS for split, code in zip(tree.splits, categorical, strict=True)
-    ]
+    sets = [_bits(split.cut) if code else _NO_WORDS for split, code in zip(tree.splits, categorical, strict=True)]
     lengths = np.array([len(words) for words in sets], np.int64)
     return {
         "feature": np.array([split.feature for split in tree.splits], np.int64)[level],
