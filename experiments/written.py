@@ -51,6 +51,7 @@ from experiments import (
     scopes,
     serve_guarantees,
     smoothrank,
+    stack,
     stopping,
     top_k_feedback,
     trees,
@@ -78,6 +79,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
     shown = {name: Certificate.from_dict(one) for name, one in stored("certificates").items()}
     results = stored("direct_results")
     return {
+        "auto_ranker.md": stack.blocks(stored("stack")),
         "boosting.md": {
             **boosted_annealing.blocks(stored("boosted_annealing")),
             **boosted_growth.blocks(stored("boosted_growth")),
