@@ -78,6 +78,7 @@ RANKERS = {
     "online": lambda: rw.OnlineRanker(rw.losses.ListNet(), eta="theory", max_norm=1.0),
     "listnet, sgd": lambda: rw.ListNet(),
     "trees": lambda: rw.BoostedRanker(trees=10, depth=3, folds=2),
+    "auto": lambda: rw.AutoRanker(max_trees=10, folds=2),
 }
 
 
@@ -339,7 +340,8 @@ def test_every_ranker_on_parts_can_be_estimated(name, folders):
     parts, ranker = Parts(folders[40_000]), RANKERS[name]()
     found = parts.estimate(ranker)
     assert 1 < found.passes <= found.most
-    read = parts.n_documents * 6 * 3 if name == "trees" else parts.bytes  # a byte per value and level
+    depth = {"trees": 3, "auto": 6}.get(name)
+    read = parts.n_documents * 6 * depth if depth else parts.bytes  # a byte per value and level
     assert (found.documents, found.bytes) == (parts.n_documents, read)
     assert found.seconds > 0
     assert "threads are fastest" in str(found)  # a pass of milliseconds

@@ -75,10 +75,10 @@ def test_linear_members_are_ridge_committees_fold_by_fold():
     folds = LinearFolds.of([TREES], selection, AS_THEY_ARE, 1)
     whole = RidgeCommittee(folds=3, random_state=0, n_jobs=1).fit(TREES)
     np.testing.assert_array_equal(folds.whole, whole.coef_)
-    scores = folds.scores(folds.coefs, 1)
-    np.testing.assert_allclose(scores, folds.coefs @ TREES.X.T, rtol=1e-10, atol=1e-12)
-    for part, held, own in zip(selection.parts, folds.held, scores, strict=True):
-        np.testing.assert_array_equal(held, own[np.isin(TREES.query_of_row, part)])
+    for part, held, coef in zip(selection.parts, folds.held, folds.coefs, strict=True):
+        scores = folds.start(coef, 2.0).on([TREES], 1)
+        np.testing.assert_allclose(scores, 2.0 * TREES.X @ coef, rtol=1e-10, atol=1e-12)
+        np.testing.assert_array_equal(2.0 * held, scores[np.isin(TREES.query_of_row, part)])
 
 
 def test_held_out_labels_do_not_reach_the_scores_of_their_fold(monkeypatch):

@@ -4,11 +4,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
 from rankwise._arrays import Array, Matrix, Vector
+from rankwise._kernels.histograms import BINS
 from rankwise._parameters import Check, NumberRange, PositiveFloat, Seed, as_random
 from rankwise._progress import progress
 from rankwise._store import Store
@@ -20,7 +21,7 @@ from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import Ranker
-from rankwise.rankers._model_selection import Folds, PooledSelection, mean_of_known
+from rankwise.rankers._model_selection import MANY, Folds, PooledSelection, mean_of_known
 from rankwise.rankers.auto.linear_members import FeatureChange, LinearFolds
 from rankwise.rankers.auto.members import (
     Clock,
@@ -34,15 +35,22 @@ from rankwise.rankers.auto.members import (
     whole_ensemble,
 )
 from rankwise.rankers.auto.weights import pair_weights
-from rankwise.rankers.boosting.boosted import BoostedRanker
+from rankwise.rankers.boosting.boosted import USUAL_TREES, BoostedRanker
 from rankwise.rankers.boosting.growing import no_trees
 from rankwise.rankers.boosting.normal_sum import NormalSum
 from rankwise.rankers.boosting.objectives import Derivatives
-from rankwise.rankers.boosting.packed_rows import PackedRows
-from rankwise.rankers.boosting.symmetric import SymmetricRows, TreeGrowth
+from rankwise.rankers.boosting.packed_rows import Lanes
+from rankwise.rankers.boosting.parted_rows import TreeJob, derivatives_of
+from rankwise.rankers.boosting.symmetric import SymmetricRows, TreeGrowth, bin_rows
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.committee import within_query_deviation
+from rankwise.rankers.linear.committee import RidgeCommittee
 from rankwise.rankers.linear.linear_model import LinearModel
+
+if TYPE_CHECKING:
+    from rankwise.queries.passes.chunked import ChunkedQueries
+    from rankwise.queries.passes.estimate import Estimate
+    from rankwise.queries.source import QuerySource
 
 MemberName = Literal["ridge", "normal", "trees", "started"]
 Engine = Literal["lightgbm", "catboost"]
@@ -193,6 +201,13 @@ class AutoRanker(Ranker):
         """Whether ``fit`` uses document weights: unless CatBoost is a member."""
         return "catboost" not in self.boosters
 
+    @property
+    def runs_on_parts(self) -> bool:  # type: ignore[override]
+        """Whether ``fit`` takes :class:`~rankwise.Parts`: without trees of other packages."""
+        return not self.boosters
+
+    _reason_not_on_parts = "trees of other packages need all documents in memory: leave out boosters="
+
     # ------------------------------------------------------------------------------------------- learning
 
     def _fit(self, queries: Queries, validation: Queries | None) -> None:
@@ -210,6 +225,23 @@ class AutoRanker(Ranker):
                     done.append(fits.fit(name, bar))
                     bar.advance(1)
             self._combine(fits, done, whole=self.compact)
+
+    def _estimate(self, queries: "ChunkedQueries") -> "Estimate":
+        """What a fit on these queries will cost, by the time of a tree on a chunk."""
+        found = super()._estimate(queries)
+        if not any(name in GROWTH for name in self.members):
+            return found
+        return replace(found, unit="tree", bytes=queries.n_documents * queries.n_features * GROWTH["trees"].depth)
+
+    def _expected_passes(self, queries: "QuerySource") -> Any:
+        """(a tree on a chunk, nothing, the usual number of trees, the largest), or as the linear members have it."""
+        grown = sum(name in GROWTH for name in self.members)
+        if not grown:
+            return RidgeCommittee(folds=self.folds)._expected_passes(queries)
+        models = grown * (1 if len(queries.counted) > MANY else self.folds) + grown * self.compact
+        growth = GROWTH["trees"]
+        job = TreeJob(GradedPairs(), growth.depth, growth.row_fraction)
+        return job, (), models * min(self.max_trees, USUAL_TREES), models * self.max_trees
 
     def _combine(self, fits: "_MemberFits", members: Sequence[Member], whole: bool = False) -> bool:
         """Set the state: the stack of these members, which are fitted on the ``whole`` of the queries or not."""
@@ -315,7 +347,7 @@ class _MemberFits:
     ----------
     auto : AutoRanker
         The ranker whose parameters count.
-    sets : list of Queries
+    sets : list of Queries or ChunkedQueries
         The queries.
     selection : PooledSelection
         Their parts.
@@ -326,11 +358,10 @@ class _MemberFits:
     """
 
     def __init__(
-        self, auto: AutoRanker, sets: list[Queries], selection: PooledSelection, seed: int, clock: Clock
+        self, auto: AutoRanker, sets: list[Any], selection: PooledSelection, seed: int, clock: Clock
     ) -> None:
         self._auto, self._selection, self._seed, self._clock = auto, selection, seed, clock
-        # features that are scaled already are features as well
-        self._sets = [one._replace(feature_names=None, scaling=None, built_by=None) for one in sets]
+        self._sets = sets
         parts = [one.held for one in selection.trials] or [np.empty(0, np.int64)]
         self.held = OutOfFold(self._sets, parts, criterion_measures(auto._measure()), auto.n_jobs)
 
@@ -341,7 +372,7 @@ class _MemberFits:
             folds = self._ridge if name == "ridge" else self._normal
             ensemble, scores, trees = self._linear(name, folds.coefs.mean(axis=0)), self._held(folds), 0
         else:
-            starts = list(self._start(self._normal.coefs)) if name == "started" else None
+            starts = [self._start(coef) for coef in self._normal.coefs] if name == "started" else None
             rows, derivatives = self._growth(name)
             ensemble, scores, trees = grow_folds(
                 held, rows, derivatives, starts, self._seed_of(name), self._auto.max_trees, self._clock, bar
@@ -354,7 +385,7 @@ class _MemberFits:
         if member.name in ("ridge", "normal"):
             return self._linear(member.name, (self._ridge if member.name == "ridge" else self._normal).whole)
         started = member.name == "started"
-        start = self._start(self._normal.whole[None])[0] if started else None
+        start = self._start(self._normal.whole) if started else None
         rows, derivatives = self._growth(member.name)
         found = whole_ensemble(self.held, rows, derivatives, start, self._seed_of(member.name), member.trees)
         return self._with_start(member.name, found, self._normal.whole if started else None)
@@ -390,9 +421,9 @@ class _MemberFits:
         """The scores of the held-out documents; 0 where nothing is held out."""
         return self.held.place(folds.held or [np.zeros(0)])
 
-    def _start(self, coefs: Matrix) -> Matrix:
+    def _start(self, coef: Vector) -> Any:
         """What trees start from: the scores of all documents by weights on normal scores."""
-        return self._factor * self._normal.scores(coefs, self._auto.n_jobs)
+        return self._normal.start(coef, self._factor).on(self._sets, self._auto.n_jobs)
 
     @cached_property
     def _factor(self) -> float:
@@ -404,19 +435,19 @@ class _MemberFits:
         return float(pair_weights(self.held.queries, scores[None] / deviation, 0.0, self._auto.n_jobs)[0]) / deviation
 
     @cached_property
-    def _packed(self) -> PackedRows:
+    def _bins(self) -> Lanes:
         """Binned features, in an order from which trees draw groups at random."""
         order = np.random.default_rng(self._seed).permutation(self._sets[0].n_features)
-        return PackedRows.of(self._sets, order=order, n_jobs=self._auto.n_jobs)
+        return bin_rows(self._sets, (), BINS, order, self._auto.n_jobs)
 
     @cached_property
-    def _pairs(self) -> Derivatives:
-        return Derivatives.of(GradedPairs(), self.held.together, self._auto.n_jobs)
+    def _pairs(self) -> Any:
+        return derivatives_of(GradedPairs(), self.held.together, self._auto.n_jobs)
 
-    def _growth(self, name: str) -> tuple[Any, Derivatives]:
+    def _growth(self, name: str) -> tuple[Any, Any]:
         """The binned features and the loss of a member that is grown."""
         if name in GROWTH:
-            return SymmetricRows(self._packed, GROWTH[name], self._auto.n_jobs), self._pairs
+            return SymmetricRows(self._bins, GROWTH[name], self._auto.n_jobs), self._pairs
         auto = self._auto
         booster = BoostedRanker(auto.measure, engine=name, n_jobs=auto.n_jobs)  # type: ignore[arg-type]
         return booster._rows(self._sets, []), Derivatives.of(booster._loss(), self.held.together, auto.n_jobs)

@@ -16,6 +16,7 @@ from rankwise.queries.scaling import Scaler
 from rankwise.queries.source import Chunk, EachChunk, Job, QuerySource
 from rankwise.rankers._base import scores_by_weights
 from rankwise.rankers._model_selection import Pool, PooledSelection, Trial
+from rankwise.rankers.boosting.binned_parts import in_parts
 from rankwise.rankers.linear.committee import CommitteeProblems, choose_alphas
 from rankwise.rankers.linear.ridge import RELATIVE_ALPHAS
 
@@ -41,7 +42,8 @@ class FeatureChange:
         if not holes and self.scaler is None:
             return queries
         X = np.asarray(queries.X, np.float64)
-        queries = queries._replace(X=np.where(np.isnan(X), self.fill, X) if holes else X)
+        X = np.where(np.isnan(X), self.fill, X) if holes else X
+        queries = queries._replace(X=X, feature_names=None, scaling=None, built_by=None)
         return queries if self.scaler is None else self.scaler.transform(queries)
 
 
@@ -131,10 +133,44 @@ class LinearFolds(NamedTuple):
         ]
         return cls(coefs, whole, scores, changed)
 
-    def scores(self, coefs: Matrix, n_jobs: int | None) -> Matrix:
-        """The scores of all documents by each of these weights, in query order."""
-        job = EachChunk(_scores, (coefs,))
-        return np.hstack([own for one in self.sets for own in one.map(job, n_jobs=n_jobs)])
+    def start(self, coef: Vector, factor: float) -> "LinearStart":
+        """What trees start from: the scores by these weights, times a factor."""
+        return LinearStart(self.sets[0].change, coef, factor)
+
+
+@dataclass(frozen=True)
+class LinearStart:
+    """Scores that trees start from, by weights on changed features.
+
+    Attributes
+    ----------
+    change : FeatureChange
+        How features are changed.
+    coef : ndarray of shape (n_features,)
+        The weights.
+    factor : float
+        What scores are multiplied by.
+    """
+
+    change: FeatureChange
+    coef: Vector
+    factor: float
+
+    def __call__(self, queries: Queries) -> Vector:
+        """The scores of some queries whose rows are grouped."""
+        found: Vector = self.factor * _scores(self.change(queries), self.coef[None])[0]
+        return found
+
+    def on(self, sets: Sequence[Any], n_jobs: int | None) -> Any:
+        """As trees take it: the scores of all documents in query order, or in parts this function."""
+        if in_parts(sets):
+            return self
+        job = EachChunk(_start_scores, (self,))
+        return np.concatenate([own for one in sets for own in one.map(job, n_jobs=n_jobs)])
+
+
+def _start_scores(queries: Queries, start: LinearStart) -> Vector:
+    return start(queries)
 
 
 def _scores(queries: Any, coefs: Matrix) -> Matrix:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from rankwise._progress import progress
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import measure_candidates
 from rankwise.queries.queries import Queries
+from rankwise.queries.source import QuerySource
 from rankwise.rankers._model_selection import PreparedValues, mean_of_known, weighted_mean
+from rankwise.rankers.boosting.binned_parts import JoinedParts
 from rankwise.rankers.boosting.folds import with_seed
 from rankwise.rankers.boosting.growing import UNJUDGED, Growing, TreeCurve, grow_together, joined, no_trees, rows_of
-from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import sampled_rows
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 
@@ -97,7 +98,7 @@ class OutOfFold:
 
     Parameters
     ----------
-    sets : sequence of Queries
+    sets : sequence of Queries or ChunkedQueries
         The queries; they are numbered through, set after set.
     parts : sequence of ndarray of int64
         The queries that each fold holds out; an empty part holds out nothing.
@@ -108,7 +109,7 @@ class OutOfFold:
 
     Attributes
     ----------
-    together : Queries
+    together : Queries or JoinedParts
         All queries without features, in query order.
     rows : list of ndarray of int64
         The rows that each fold holds out.
@@ -117,25 +118,18 @@ class OutOfFold:
     """
 
     def __init__(
-        self, sets: Sequence[Queries], parts: Sequence[Numbers], measures: Sequence[Measure], n_jobs: int | None
+        self, sets: Sequence[QuerySource], parts: Sequence[Numbers], measures: Sequence[Measure], n_jobs: int | None
     ) -> None:
         self.sets, self.n_jobs, self.together = list(sets), n_jobs, joined(sets)
         self.rows = [rows_of(self.together, part) for part in parts]
+        self._order = np.argsort(np.concatenate(self.rows), kind="stable")
         held = np.sort(np.concatenate(parts))
-        self.queries = self.together[held]
-        self._held_rows = rows_of(self.together, held)
+        self.queries = self.together[held] if isinstance(self.together, Queries) else self.together.load(held)
         self._prepared = PreparedValues.of(self.queries, np.arange(len(held)), measures)
 
-    def collect(self, scores: Sequence[Vector]) -> Vector:
-        """The scores of the held-out documents, from those of all documents by each fold."""
-        return self.place([score[rows] for score, rows in zip(scores, self.rows, strict=True)])
-
     def place(self, scores: Sequence[Vector]) -> Vector:
-        """The scores of the held-out documents, from those of what each fold holds out."""
-        found = np.zeros(self.together.n_documents)
-        for score, rows in zip(scores, self.rows, strict=True):
-            found[rows] = score
-        return found[self._held_rows]
+        """The scores of the held-out documents in query order, from those of what each fold holds out."""
+        return np.concatenate(scores)[self._order]
 
     def values(self, scores: Vector) -> Matrix:
         """The measures of every held-out query, shape (n_measures, n_queries); NaN where one is undefined."""
@@ -147,16 +141,11 @@ class OutOfFold:
         return weighted_mean(values, self.queries.query_weight)
 
 
-def sampled_features(sets: Sequence[Queries]) -> Matrix:
+def sampled_features(sets: Sequence[QuerySource]) -> Matrix:
     """The features of the rows that thresholds of trees are chosen from: of few documents all, of many 65,536."""
-    ends = np.cumsum([one.n_documents for one in sets])
-    rows = sampled_rows(int(ends[-1]))
-    pieces = np.split(rows, np.searchsorted(rows, ends[:-1]))
-    found = [
-        np.asarray(one.X[one.rows[piece - (end - one.n_documents)]], np.float64)
-        for one, piece, end in zip(sets, pieces, ends.tolist(), strict=True)
-    ]
-    return np.concatenate(found)
+    every = JoinedParts.of(sets)
+    found = every.sample(sampled_rows(every.n_documents))
+    return np.concatenate([np.asarray(X[rows], np.float64) for X, rows in found])
 
 
 def medians(X: Matrix) -> Vector:
@@ -202,8 +191,8 @@ def standard_error(difference: Vector, weight: Vector) -> float:
 def grow_folds(
     held: OutOfFold,
     rows: "AnyRows",
-    derivatives: Derivatives,
-    starts: Sequence[Vector] | None,
+    derivatives: Any,
+    starts: Sequence[Any] | None,
     seed: int,
     most: int,
     clock: Clock,
@@ -217,10 +206,10 @@ def grow_folds(
         The queries.
     rows : SymmetricRows, BinnedRows or QuantizedRows
         The features of all folds.
-    derivatives : Derivatives
+    derivatives : Derivatives or PartedDerivatives
         The loss on all queries.
-    starts : sequence of ndarray, or None
-        The scores of all documents that the trees of each fold are added to.
+    starts : sequence, or None
+        For each fold the scores of all documents that its trees are added to, or a function of queries in parts.
     seed : int
         Seed of the first fold; the others have the next ones.
     most : int
@@ -240,9 +229,8 @@ def grow_folds(
         The number of trees of each fold.
     """
     n_features, count = held.sets[0].n_features, len(held.rows)
-    begin = held.collect([np.zeros(held.together.n_documents)] * count if starts is None else starts)
     if not rows.splittable:
-        return no_trees(n_features), begin, 0
+        return no_trees(n_features), np.zeros(held.queries.n_documents), 0
     models = [
         rows.model(
             with_seed(derivatives.without(out) if len(out) else derivatives, seed + place),
@@ -270,15 +258,16 @@ def grow_folds(
     if curve.judged:
         trees, scores = curve.choose(held.queries.query_weight)
     else:  # nothing can judge the number
-        trees, scores = min(most, UNJUDGED), begin
+        trees = min(most, UNJUDGED)
         for model in models:
             for _ in range(trees - model.iteration):
                 model.grow()
+        scores = held.place([model.scores(rows) for model, rows in zip(models, held.rows, strict=True)])
     return TreeEnsemble.concat([model.ensemble().first(trees) for model in models]), scores, trees
 
 
 def whole_ensemble(
-    held: OutOfFold, rows: "AnyRows", derivatives: Derivatives, start: Vector | None, seed: int, trees: int
+    held: OutOfFold, rows: "AnyRows", derivatives: Any, start: Any, seed: int, trees: int
 ) -> TreeEnsemble:
     """So many trees grown on all queries."""
     if not trees:

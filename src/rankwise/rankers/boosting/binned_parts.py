@@ -150,6 +150,16 @@ class JoinedParts(QueryLayout):
                 for begin, end in parallel.query_chunks(source.start[low : high + 1] - source.start[low]):
                     yield _block(source, low + begin, low + end)
 
+    def load(self, numbers: Numbers) -> Queries:
+        """Some queries, ascending, in memory without their features."""
+        found = []
+        for source, base, end in zip(self.sources, self.firsts, self.firsts[1:], strict=False):
+            own = numbers[slice(*np.searchsorted(numbers, [base, end]))] - base
+            block = source[own] if isinstance(source, Queries) else source[own].block(0, len(own))
+            found.append(block._replace(X=np.empty((block.n_documents, 0)), feature_names=None, qid=None, docid=None))
+        whole = found[0] if len(found) == 1 else Queries.concat(found)
+        return whole if self.weight is None else whole.with_weight(self.weight[numbers])
+
     def labels_of(self, rows: Numbers) -> Vector:
         """The labels of these rows."""
         found, order = np.empty(len(rows)), np.argsort(rows, kind="stable")

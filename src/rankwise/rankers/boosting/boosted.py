@@ -49,7 +49,13 @@ from rankwise.rankers.boosting.growing import (
 )
 from rankwise.rankers.boosting.objectives import Derivatives
 from rankwise.rankers.boosting.packed_rows import refuse_odd_codes
-from rankwise.rankers.boosting.parted_rows import PartedDerivatives, PartedRows, TreeJob, start_of_blocks
+from rankwise.rankers.boosting.parted_rows import (
+    PartedDerivatives,
+    PartedRows,
+    TreeJob,
+    derivatives_of,
+    start_of_blocks,
+)
 from rankwise.rankers.boosting.shape_functions import ShapeFunctions
 from rankwise.rankers.boosting.symmetric import DEEPEST, SymmetricRows, TreeGrowth
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
@@ -79,7 +85,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 # Trees of a model as one may expect them, for estimates.
-_USUAL_TREES = 400
+USUAL_TREES = 400
 # The measure of symmetric trees is looked at after every so many.
 SYMMETRIC_LOOK = 10
 
@@ -308,7 +314,7 @@ class BoostedRanker(Ranker):
         together = joined(sets)
         rng = as_random(self.random_state)
         seeds = rng.integers(0, 2**31 - 1, self._setting("seeds")).tolist()
-        derivatives = self._annealed(self._derivatives(loss, together), self.trees)
+        derivatives = self._annealed(derivatives_of(loss, together, self.n_jobs), self.trees)
         rows = self._rows(sets, categorical, seeds[0])
         parts = self._parts(together, len(queries), validation is not None, rng) if rows.splittable else []
         average = bool(parts) and self._setting("refit") == "average"
@@ -359,7 +365,7 @@ class BoostedRanker(Ranker):
         job = TreeJob(self._loss(), self._setting("depth"), self._setting("row_fraction"))
         folds = 0 if self.patience is None else 1 if len(queries.counted) > MANY else self.folds
         models = folds + (0 if folds and self._setting("refit") == "average" else 1) + self._setting("seeds") - 1
-        return job, (), models * min(self.trees, _USUAL_TREES), models * self.trees
+        return job, (), models * min(self.trees, USUAL_TREES), models * self.trees
 
     def _refuse_missing(self, sets: Sequence[Any]) -> None:
         """Raise an error for NaN that a linear start has no use for, or that parts should have been made without."""
@@ -368,12 +374,6 @@ class BoostedRanker(Ranker):
                 one.refuse_missing(f"{self.name} with start=")
             elif self.missing != "keep" and isinstance(one, ChunkedQueries):
                 one.refuse_missing(f"{self.name} with missing={self.missing!r}")
-
-    def _derivatives(self, loss: Loss, together: Any) -> Any:
-        """The derivatives of the loss of all queries, in memory or in parts."""
-        if isinstance(together, Queries):
-            return Derivatives.of(loss, together, self.n_jobs)
-        return PartedDerivatives.of(loss, together)
 
     def _refuse_stationary(self, fold: TreeFold, rows: "AnyRows") -> None:
         """Raise an error if trees cannot begin to learn."""

@@ -157,6 +157,13 @@ class PartedDerivatives:
         return replace(self, loss=loss, constant=1.0 if loss.curvature is not None else rows.typical_slope(loss))
 
 
+def derivatives_of(loss: Loss, together: Any, n_jobs: int | None) -> Any:
+    """The derivatives of a loss of all queries, which are in memory or in parts."""
+    if isinstance(together, JoinedParts):
+        return PartedDerivatives.of(loss, together)
+    return Derivatives.of(loss, together, n_jobs)
+
+
 # -------------------------------------------------------------------------------------------------------- in a worker
 
 Grown = tuple[tuple[Comparison, ...], Vector]

@@ -52,6 +52,15 @@ _NO_WORDS = np.empty(0, np.uint32)
 _ABOVE_ALL = float(np.finfo(np.float64).max)
 
 
+def bin_rows(
+    sets: Sequence[Any], categorical: Sequence[int], bins: int, order: Wholes | None, n_jobs: int | None
+) -> Lanes:
+    """The features of these sets in bins: in memory, or in files where a set is in parts."""
+    if in_parts(sets):
+        return BinnedParts.of(sets, categorical, bins, order, n_jobs)
+    return PackedRows.of(sets, categorical, bins, order, n_jobs=n_jobs)
+
+
 class Split(NamedTuple):
     """The question of a level: which bins of a feature go right.
 
@@ -155,12 +164,7 @@ class SymmetricRows:
         order = None
         if growth.feature_fraction < 1:
             order = np.random.default_rng(seed).permutation(sets[0].n_features)
-        rows: Lanes
-        if in_parts(sets):
-            rows = BinnedParts.of(sets, categorical, bins, order, n_jobs)
-        else:
-            rows = PackedRows.of(sets, categorical, bins, order, n_jobs=n_jobs)
-        return cls(rows, growth, n_jobs)
+        return cls(bin_rows(sets, categorical, bins, order, n_jobs), growth, n_jobs)
 
     @property
     def splittable(self) -> bool:
