@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rankwise.rankers._base import Ranker
 
 DEFAULT = "AutoRanker"
-DEFAULT_OF_PARTS = "RidgeCommittee"  # AutoRanker needs everything in memory; this one needs four passes
 _SHORT = {"slam": "SLAMPerceptron", "max-pair": "MaxPairPerceptron", "listnet": "ListNet"}
 _MODEL = Path("model.rankwise")
 
@@ -98,7 +97,7 @@ def train(
     with the stream. Ctrl-C saves the ranker. A resumed run gives the same model, bit for bit, as an uninterrupted one.
 
     A folder made by rankwise convert --parts is never read as a whole: training makes passes over it, and the command
-    first prints how many and how long they will take. The default ranker is then RidgeCommittee.
+    first prints how many and how long they will take. --ranker RidgeCommittee needs a few passes alone.
 
     Example: rankwise train judged.txt --out model.rankwise
 
@@ -133,7 +132,7 @@ def train(
             raise RankwiseError(f"{name} requires a data set in parts: make one with rankwise convert --parts")
     from rankwise._kernels.parallel import announce_kernels
 
-    batch = new_ranker(ranker or (DEFAULT_OF_PARTS if in_parts else DEFAULT), {"measure": "nDCG@10", **given})
+    batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
     reads = reading.keeping_missing(reads, [batch])
     batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
