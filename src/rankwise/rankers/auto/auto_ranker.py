@@ -357,9 +357,7 @@ class _MemberFits:
         Ends the growth of trees.
     """
 
-    def __init__(
-        self, auto: AutoRanker, sets: list[Any], selection: PooledSelection, seed: int, clock: Clock
-    ) -> None:
+    def __init__(self, auto: AutoRanker, sets: list[Any], selection: PooledSelection, seed: int, clock: Clock) -> None:
         self._auto, self._selection, self._seed, self._clock = auto, selection, seed, clock
         self._sets = sets
         parts = [one.held for one in selection.trials] or [np.empty(0, np.int64)]
