@@ -124,6 +124,8 @@ INSIDE = {
     "clicks/accounts.py",
     "exports/curves.py",
     "exports/map_sums.py",
+    "rankers/auto/auto_ranker.py",
+    "rankers/auto/weights.py",
     "rankers/boosting/frank.py",
     "rankers/boosting/weak_rankers.py",
     "rankers/certificate/claims.py",

@@ -321,6 +321,10 @@ class QuerySource(QueryLayout, Protocol):
         """Whether the rows of every query stand together, in the order of the queries."""
 
     @property
+    def is_in_parts(self) -> bool:
+        """Whether documents are read from a data set in parts."""
+
+    @property
     def has_document_weights(self) -> bool:
         """Whether a document weight differs from 1."""
 
@@ -452,6 +456,11 @@ class MemorySource(QuerySource):
         y: Vector | None
         document_weight: Vector | None
         _fingerprints: NDArray[np.void]
+
+    @property
+    def is_in_parts(self) -> bool:
+        """False: documents are in memory."""
+        return False
 
     @property
     def has_document_weights(self) -> bool:

@@ -471,7 +471,7 @@ class _Block:
         return found
 
     def features(self, names: list[str]) -> NDArray[np.float64]:
-        """The features; what is not finite raises an error unless a policy is given."""
+        """The features; what is not finite raises an error unless a policy is given, which is for NaN with "keep"."""
         places = [self.place[name] for name in names]
         X = np.empty((len(self.cells), len(names)))
         for row, record in enumerate(self.cells):
@@ -480,9 +480,9 @@ class _Block:
                 X[row] = list(map(float if self.plain else self.exactly, cells))
             except ValueError:
                 X[row] = [self.feature(row, name, cell) for name, cell in zip(names, cells, strict=True)]
-        finite = np.isfinite(X)
-        if self.wanted.missing == "error" and not finite.all():
-            row, place = map(int, np.unravel_index(int(np.argmin(finite)), X.shape))
+        refused = {"error": ~np.isfinite(X), "keep": np.isinf(X)}.get(self.wanted.missing)
+        if refused is not None and refused.any():
+            row, place = map(int, np.unravel_index(int(np.argmax(refused)), X.shape))
             cell = self.cells[row][places[place]].strip()
             found = "an empty cell" if cell in EMPTY else repr(cell)
             self.refuse(

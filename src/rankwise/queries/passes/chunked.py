@@ -161,6 +161,11 @@ class ChunkedQueries(QuerySource):
         return bool(self.survey.weighted.any())
 
     @property
+    def is_in_parts(self) -> bool:
+        """True: documents are read chunk by chunk."""
+        return True
+
+    @property
     def is_grouped(self) -> bool:
         """True: files hold the rows of one query after those of another."""
         return True

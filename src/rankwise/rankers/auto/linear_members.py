@@ -133,13 +133,13 @@ class LinearFolds(NamedTuple):
         ]
         return cls(coefs, whole, scores, changed)
 
-    def start(self, coef: Vector, factor: float) -> "LinearStart":
+    def start(self, coef: Vector, factor: float) -> "ChangedStart":
         """What trees start from: the scores by these weights, times a factor."""
-        return LinearStart(self.sets[0].change, coef, factor)
+        return ChangedStart(self.sets[0].change, coef, factor)
 
 
 @dataclass(frozen=True)
-class LinearStart:
+class ChangedStart:
     """Scores that trees start from, by weights on changed features.
 
     Attributes
@@ -169,7 +169,7 @@ class LinearStart:
         return np.concatenate([own for one in sets for own in one.map(job, n_jobs=n_jobs)])
 
 
-def _start_scores(queries: Queries, start: LinearStart) -> Vector:
+def _start_scores(queries: Queries, start: ChangedStart) -> Vector:
     return start(queries)
 
 

@@ -33,7 +33,6 @@ from rankwise.queries.grouping import offsets
 from rankwise.queries.parts.files import LazyRows
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.passes.executors import Threads
-from rankwise.queries.passes.work import Executor
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import Chunk, Job, QueryLayout, QuerySource, block_of
 from rankwise.rankers.boosting.packed_rows import (
@@ -61,11 +60,11 @@ _MONTH = 30 * 86_400  # seconds
 
 def in_parts(sets: Sequence[Any]) -> bool:
     """Whether one of several sets is in parts."""
-    return any(isinstance(one, ChunkedQueries) for one in sets)
+    return any(one.is_in_parts for one in sets)
 
 
 @dataclass(frozen=True)
-class QuerySizes:
+class QueryRanges:
     """Queries without documents, for passes that find them elsewhere.
 
     Attributes
@@ -118,11 +117,11 @@ class JoinedParts(QueryLayout):
     weight: Vector | None = None
 
     @classmethod
-    def of(cls, sets: Sequence[QuerySource]) -> "JoinedParts":
+    def of(cls, sets: Sequence[Any]) -> "JoinedParts":
         """The queries of these sets."""
         weighted = any(one.weight is not None for one in sets)
         return cls(
-            tuple(one.source if isinstance(one, ChunkedQueries) else one for one in sets),
+            tuple(one.source if one.is_in_parts else one for one in sets),
             offsets(np.concatenate([one.sizes for one in sets])),
             np.concatenate([one.query_weight for one in sets]) if weighted else None,
         )
@@ -341,7 +340,7 @@ class BinnedParts(Lanes):
     @classmethod
     def of(
         cls,
-        sets: Sequence[QuerySource],
+        sets: Sequence[Any],
         categorical: Sequence[int],
         bins: int,
         order: Numbers | None,
@@ -368,10 +367,10 @@ class BinnedParts(Lanes):
             The bins.
         """
         joined = JoinedParts.of(sets)
-        queries = next(one for one in sets if isinstance(one, ChunkedQueries))
+        queries = next(one for one in sets if one.is_in_parts)
         ranges = [_file_ranges(one.start) for one in sets]
         about = [FORMAT, __version__, bins, sorted(categorical), None if order is None else order.tolist(), ranges]
-        identities = [one.source.identity if isinstance(one, ChunkedQueries) else one.identity for one in sets]
+        identities = [source.identity for source in joined.sources]
         digest = hashlib.sha256(repr((about, identities)).encode()).hexdigest()[:32]
         folder = _folder(queries, digest)
         lanes = _lanes(str(folder / "lanes.rankwise"), digest, sets, joined, categorical, bins, order, n_jobs)
@@ -382,9 +381,8 @@ class BinnedParts(Lanes):
                 for first, last in own
             }
             files += named.values()
-            executor: Executor = one.executor if isinstance(one, ChunkedQueries) else Threads()
-            size = one.bytes if isinstance(one, ChunkedQueries) else 0
-            passes = RangedQueries(QuerySizes(one.start, tuple(own), size), executor, account=queries.account)
+            executor, size = (one.executor, one.bytes) if one.is_in_parts else (Threads(), 0)
+            passes = RangedQueries(QueryRanges(one.start, tuple(own), size), executor, account=queries.account)
             job = BinJob(JoinedParts((source,), one.start), named, lanes)
             for holes in passes.map(job, n_jobs=n_jobs) if lanes.splittable else ():
                 facts[:, 1] |= holes

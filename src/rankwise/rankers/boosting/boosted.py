@@ -372,7 +372,7 @@ class BoostedRanker(Ranker):
         for one in sets:
             if self.start is not None:
                 one.refuse_missing(f"{self.name} with start=")
-            elif self.missing != "keep" and isinstance(one, ChunkedQueries):
+            elif self.missing != "keep" and one.is_in_parts:
                 one.refuse_missing(f"{self.name} with missing={self.missing!r}")
 
     def _refuse_stationary(self, fold: TreeFold, rows: "AnyRows") -> None:

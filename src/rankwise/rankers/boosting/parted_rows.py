@@ -29,13 +29,13 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.source import Chunk, Job
 from rankwise.rankers._base import linear_scores
 from rankwise.rankers.boosting.annealed import begins_of, loss_before, mean_square, squares_within
-from rankwise.rankers.boosting.binned_parts import BinnedFile, BinnedParts, JoinedParts, QuerySizes, RangedQueries
+from rankwise.rankers.boosting.binned_parts import BinnedFile, BinnedParts, JoinedParts, QueryRanges, RangedQueries
 from rankwise.rankers.boosting.growing import STATIONARY
 from rankwise.rankers.boosting.objectives import Derivatives, normal_scores, typical
 from rankwise.rankers.boosting.packed_rows import PackedRows
 from rankwise.rankers.boosting.symmetric import Split, SymmetricModel, SymmetricRows, SymmetricTree, TreeGrowth
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.boosting.tree_rows import Comparison, Level, Piece, RowMemory, TreeRows
+from rankwise.rankers.boosting.tree_rows import Comparison, RowBlocks, RowMemory, TreeLevel, TreeRows
 
 if TYPE_CHECKING:
     from rankwise.queries.passes.journal import Journal
@@ -279,7 +279,7 @@ class RangeRows:
         opened = [one.open() for one in files]
         for (words, y, weight), file in zip(opened, files, strict=True):
             count = int(job.start[file.last] - job.start[file.first])
-            pieces.append(Piece.of(words, row, row + count))
+            pieces.append(RowBlocks.of(words, row, row + count))
             labels.append(y)
             weights.append(np.ones(count) if weight is None else weight)
             row += count
@@ -331,7 +331,7 @@ class RangeRows:
             self.rows.slopes = None
         return *found, self.rows.n_learned
 
-    def count(self, level: Level) -> tuple[int, Wholes, Wholes]:
+    def count(self, level: TreeLevel) -> tuple[int, Wholes, Wholes]:
         """Sums by group, leaf and bin."""
         depth = len(level.asked)
         if depth:
@@ -343,7 +343,7 @@ class RangeRows:
         self.applied = depth
         return found
 
-    def close(self, level: Level) -> Wholes:
+    def close(self, level: TreeLevel) -> Wholes:
         """Sums by leaf."""
         depth = len(level.asked)
         if self.applied != depth:
@@ -399,7 +399,7 @@ class RangeRows:
         self.rows.add(asked, value)
         self.iteration, self.applied, self.rows.slopes = following, -1, None
 
-    def _follow(self, level: Level, depth: int) -> None:
+    def _follow(self, level: TreeLevel, depth: int) -> None:
         """Bring rows to a level of the tree under way, if they are not there."""
         if self.applied != depth:
             self.rows.largest(self.iteration)
@@ -411,7 +411,9 @@ class RangeRows:
         """Apply splits to leaves; the sums that come with it are not used."""
         self.applied = -1
         for number in range(1, depth + 1):
-            self.rows.close(Level(0, (1.0, 1.0), tuple(asked[:number]), np.zeros(0, np.uint8), np.zeros(0, np.int64)))
+            self.rows.close(
+                TreeLevel(0, (1.0, 1.0), tuple(asked[:number]), np.zeros(0, np.uint8), np.zeros(0, np.int64))
+            )
 
 
 class _Spilled:
@@ -519,7 +521,7 @@ class PartedRows:
         parts, growth = shared.rows, shared.growth
         assert isinstance(parts, BinnedParts)
         joined, known = parts.joined, parts.queries
-        sizes = QuerySizes(joined.start, parts.ranges(n_jobs), parts.n_documents * 4 * len(parts.feature))
+        sizes = QueryRanges(joined.start, parts.ranges(n_jobs), parts.n_documents * 4 * len(parts.feature))
         queries = RangedQueries(sizes, known.executor, derivatives.weight, derivatives.weight is not None)
         begin = None if start is None else (start, replace(joined, weight=None))
         job = RangeJob(
@@ -542,12 +544,12 @@ class PartedRows:
         self.n_learned = sum(learned)
         return float(np.max(steepest)), float(np.max(most)), sum(curved)
 
-    def count(self, level: Level) -> tuple[int, Wholes, Wholes]:
+    def count(self, level: TreeLevel) -> tuple[int, Wholes, Wholes]:
         """See :class:`~rankwise.rankers.boosting.tree_rows.ModelRows`."""
         bend, gradient, curvature = _added(self._ask("count", level))
         return bend, gradient, curvature
 
-    def close(self, level: Level) -> Wholes:
+    def close(self, level: TreeLevel) -> Wholes:
         """See :class:`~rankwise.rankers.boosting.tree_rows.ModelRows`."""
         (sums,) = _added((one,) for one in self._ask("close", level))
         return np.asarray(sums)
@@ -609,7 +611,7 @@ class PartedRows:
         self.sent = len(self.trees)
 
 
-def _lacks_room(parts: BinnedParts, sizes: QuerySizes, n_jobs: int | None) -> bool:
+def _lacks_room(parts: BinnedParts, sizes: QueryRanges, n_jobs: int | None) -> bool:
     """Whether the rows of another model do not fit into what workers may keep."""
     executor = parts.queries.executor
     limit = getattr(executor, "memory_limit", None)

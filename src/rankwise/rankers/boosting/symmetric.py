@@ -38,7 +38,16 @@ from rankwise.rankers.boosting.packed_rows import Lanes, PackedRows, with_signs
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.boosting.tree_files import concat_trees
-from rankwise.rankers.boosting.tree_rows import Comparison, Level, ModelRows, Piece, RowMemory, Sums, TreeRows, sums_of
+from rankwise.rankers.boosting.tree_rows import (
+    Comparison,
+    ModelRows,
+    RowBlocks,
+    RowMemory,
+    Sums,
+    TreeLevel,
+    TreeRows,
+    sums_of,
+)
 
 Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -207,7 +216,7 @@ class SymmetricRows:
         return with_signs(self.rows.facts, self.rows.feature, self.growth.signs)
 
     @cached_property
-    def shares(self) -> list[list[Piece]]:
+    def shares(self) -> list[list[RowBlocks]]:
         """The rows by thread."""
         rows = self.packed
         blocks, _, size = rows.words.shape
@@ -215,7 +224,7 @@ class SymmetricRows:
         bounds = np.linspace(0, blocks, min(threads, blocks) + 1).astype(int).tolist()
         ends = [min(bound * size, rows.n_documents) for bound in bounds]
         return [
-            [Piece.of(rows.words[first:last], *own)]
+            [RowBlocks.of(rows.words[first:last], *own)]
             for (first, last), own in zip(pairwise(bounds), pairwise(ends), strict=True)
         ]
 
@@ -313,7 +322,7 @@ def grow_tree(shared: SymmetricRows, rows: ModelRows, iteration: int, key: int) 
         by_gradient = _power_of_two((1 << (histograms.GRADIENT_BITS - 1)) - 1, steepest)
         by_curvature = _power_of_two((1 << histograms.CURVATURE_BITS) - 1, most)
         side = np.zeros(1 << shared.growth.depth, np.uint8)
-        level = Level(key, (by_gradient, by_curvature), (), side, _drawn(shared, key))
+        level = TreeLevel(key, (by_gradient, by_curvature), (), side, _drawn(shared, key))
         splits, gains, level, scale = _levels(shared, rows, level, curved)
         if splits:
             slope, bent, count = rows.close(level)
@@ -340,8 +349,8 @@ def _drawn(shared: SymmetricRows, key: int) -> Wholes:
 
 
 def _levels(
-    shared: SymmetricRows, rows: ModelRows, level: Level, curved: int
-) -> tuple[list[Split], list[Vector], Level, tuple[float, float]]:
+    shared: SymmetricRows, rows: ModelRows, level: TreeLevel, curved: int
+) -> tuple[list[Split], list[Vector], TreeLevel, tuple[float, float]]:
     """Split all leaves, level by level, given the number of rows with a curvature.
 
     Returns the splits, their gains, what is asked of the rows next, and the factors of integer sums.

@@ -28,7 +28,7 @@ _BYTE_DEEP = 8
 _STEP, _WORDS = 0x9E3779B97F4A7C15, 1 << 64
 
 
-class Piece(NamedTuple):
+class RowBlocks(NamedTuple):
     """Blocks of rows.
 
     Attributes
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
     bend: Wholes
 
     @classmethod
-    def of(cls, words: NDArray[np.uint32], first: int, last: int) -> "Piece":
+    def of(cls, words: NDArray[np.uint32], first: int, last: int) -> "RowBlocks":
         """Blocks that begin at a row."""
         return cls(words, first, last, np.zeros(len(words), np.int64), np.zeros(len(words), np.int64))
 
@@ -58,7 +58,7 @@ class Piece(NamedTuple):
         return slice(self.first, self.last)
 
 
-class Level(NamedTuple):
+class TreeLevel(NamedTuple):
     """What is asked at a level of a tree.
 
     Attributes
@@ -98,10 +98,10 @@ class ModelRows(Protocol):
     def largest(self, iteration: int) -> tuple[float, float, int]:
         """(largest first derivative in size, largest second one, rows with a curvature) before tree ``iteration``."""
 
-    def count(self, level: Level) -> tuple[int, Wholes, Wholes]:
+    def count(self, level: TreeLevel) -> tuple[int, Wholes, Wholes]:
         """(sum of the integers of second derivatives, at level 0; sums of both by group, leaf and bin)."""
 
-    def close(self, level: Level) -> Wholes:
+    def close(self, level: TreeLevel) -> Wholes:
         """Sums of both derivatives and number of rows by leaf, after the last split."""
 
     def add(self, asked: Sequence[Comparison], value: Vector) -> None:
@@ -151,7 +151,7 @@ class TreeRows:
 
     Attributes
     ----------
-    shares : sequence of sequence of Piece
+    shares : sequence of sequence of RowBlocks
         The rows, by thread.
     derivatives : Derivatives
         The loss and its queries.
@@ -173,7 +173,7 @@ class TreeRows:
         The derivatives, between their largest and their rounding.
     """
 
-    shares: Sequence[Sequence[Piece]]
+    shares: Sequence[Sequence[RowBlocks]]
     derivatives: Derivatives
     learned: NDArray[np.uint8]
     score: Vector
@@ -197,7 +197,7 @@ class TreeRows:
         steepest, most, counts = zip(*found, strict=True)
         return float(np.max(steepest)), float(np.max(most)), sum(counts)
 
-    def count(self, level: Level) -> tuple[int, Wholes, Wholes]:
+    def count(self, level: TreeLevel) -> tuple[int, Wholes, Wholes]:
         """See :class:`ModelRows`."""
         depth, memory, groups = len(level.asked), self.memory, len(level.groups)
         bend = 0 if depth else self.pack(level)
@@ -206,7 +206,7 @@ class TreeRows:
         sums = [tuple(one[:groups] for one in own) for own in every]
         asked = level.asked[-1] if depth else (0, 0, 0, 0)
 
-        def add(share: int, piece: Piece) -> None:
+        def add(share: int, piece: RowBlocks) -> None:
             own = tuple(one[piece.rows] for one in (memory.kept, memory.leaf, memory.packed))
             sizes = piece.steepness, piece.bend
             blocks = len(piece.words)
@@ -222,12 +222,12 @@ class TreeRows:
                 part[:, : leaves * histograms.WIDTH] = 0
         return bend, counted[0], counted[1]
 
-    def close(self, level: Level) -> Wholes:
+    def close(self, level: TreeLevel) -> Wholes:
         """See :class:`ModelRows`."""
         depth, memory = len(level.asked), self.memory
         sums = np.zeros((len(self.shares), 3, 1 << depth), np.int64)
 
-        def close(share: int, piece: Piece) -> None:
+        def close(share: int, piece: RowBlocks) -> None:
             own = tuple(one[piece.rows] for one in (self.learned, memory.leaf, memory.packed))
             histograms.close_leaves(piece.words, 0, len(piece.words), depth, level.asked[-1], *own, *sums[share])
 
@@ -249,14 +249,14 @@ class TreeRows:
         assert self.slopes is not None
         return self.slopes
 
-    def pack(self, level: Level) -> int:
+    def pack(self, level: TreeLevel) -> int:
         """Round the derivatives and draw rows; returns the sum of the integers of the second derivatives."""
         memory, slopes = self.memory, self._slopes
         memory.leaf[:] = 0
         start = np.uint64((level.key + self.offset * _STEP) % _WORDS)
         limit = np.uint64(round(self.row_fraction * 2**32))
 
-        def pack(_: int, piece: Piece) -> int:
+        def pack(_: int, piece: RowBlocks) -> int:
             own = tuple(one[piece.rows] for one in slopes)
             sizes = piece.steepness, piece.bend
             blocks, size = len(piece.words), piece.words.shape[2]
@@ -267,7 +267,7 @@ class TreeRows:
         self.slopes = None
         return sum(self._run(pack))
 
-    def _run(self, work: Callable[[int, Piece], Any]) -> list[Any]:
+    def _run(self, work: Callable[[int, RowBlocks], Any]) -> list[Any]:
         """``work(number of the thread, piece)`` for every piece, in order."""
 
         def share(number: int) -> list[Any]:
