@@ -381,7 +381,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     y, weight, of_document = (None if name is None else found[name].to_numpy() for name in of_rows)
     qid = _texts(found[columns.qid])
     odd = [
-        wanted.missing == "error" and not np.isfinite(X).all(),
+        _refused(X, wanted.missing).any(),
         y is not None and wanted.unjudged == "error" and not (y >= 0).all(),
         any(one is not None and np.isnan(one).any() for one in (weight, of_document)),
         (np.diff(qid.offset) == 0).any(),
@@ -390,6 +390,13 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
         return None
     docid = None if columns.docid is None else _texts(found[columns.docid])
     return TableRows(X, y, qid, docid, weight, of_document)
+
+
+def _refused(X: NDArray[np.float64], missing: str) -> NDArray[np.bool_]:
+    """Which features raise an error under a policy for missing values."""
+    if missing == "error":
+        return ~np.isfinite(X)
+    return np.isinf(X) if missing == "keep" else np.zeros(X.shape, bool)
 
 
 def _texts(column: Any) -> StringColumn:
@@ -480,8 +487,8 @@ class _Block:
                 X[row] = list(map(float if self.plain else self.exactly, cells))
             except ValueError:
                 X[row] = [self.feature(row, name, cell) for name, cell in zip(names, cells, strict=True)]
-        refused = {"error": ~np.isfinite(X), "keep": np.isinf(X)}.get(self.wanted.missing)
-        if refused is not None and refused.any():
+        refused = _refused(X, self.wanted.missing)
+        if refused.any():
             row, place = map(int, np.unravel_index(int(np.argmax(refused)), X.shape))
             cell = self.cells[row][places[place]].strip()
             found = "an empty cell" if cell in EMPTY else repr(cell)
