@@ -392,7 +392,7 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
     return TableRows(X, y, qid, docid, weight, of_document)
 
 
-def _refused(X: NDArray[np.float64], missing: str) -> NDArray[np.bool_]:
+def _refused(X: Any, missing: str) -> NDArray[np.bool_]:
     """Which features raise an error under a policy for missing values."""
     if missing == "error":
         return ~np.isfinite(X)
