@@ -394,9 +394,8 @@ def read_fast(block: bytes, delimiter: str, wanted: Wanted) -> TableRows | None:
 
 def _refused(X: Any, missing: str) -> NDArray[np.bool_]:
     """Which features raise an error under a policy for missing values."""
-    if missing == "error":
-        return ~np.isfinite(X)
-    return np.isinf(X) if missing == "keep" else np.zeros(X.shape, bool)
+    wrong: NDArray[np.bool_] = np.zeros(X.shape, bool) if missing not in ("error", "keep") else np.isinf(X)
+    return wrong | np.isnan(X) if missing == "error" else wrong
 
 
 def _texts(column: Any) -> StringColumn:
