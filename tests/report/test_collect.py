@@ -9,6 +9,7 @@ import pytest
 import rankwise as rw
 from rankwise import compare
 from rankwise.analysis.importance import losses_by_query
+from rankwise.report import query_lists as lists_of_reports
 from rankwise.report.collect import collect, python_call
 from rankwise.report.compact import finite, name_of, numbers, pack
 from rankwise.report.query_lists import ReportLimits, query_lists
@@ -93,6 +94,15 @@ def test_steps_contribute_too(found, comparison):
     count = sum(len(one) for one in shown if one is not None)
     assert 0 < few["explained"] < few["documents"]
     assert count + sum(len(w) for folds in few["weights"].values() for w in folds) <= 900
+
+
+def test_sums_of_many_trees_are_not_explained(monkeypatch):
+    queries = rw.make_lists(20, documents=5, features=3, random_state=1)
+    rankers = {"ridge": rw.RidgeRanker(), "trees": rw.BoostedRanker(trees=5, folds=2, depth=2)}
+    found = rw.compare(rankers, queries, ["nDCG@10"], folds=3)
+    assert all(set(query["parts"]) == {"trees"} for query in query_lists(found, ReportLimits())["queries"])
+    monkeypatch.setattr(lists_of_reports, "_TERMS", 1)
+    assert all(query["parts"] == {} for query in query_lists(found, ReportLimits())["queries"])
 
 
 def test_queries_that_change_most_come_first_and_others_are_counted(comparison):

@@ -44,6 +44,10 @@ class ReportLimits:
         return ReportLimits(self.queries // 2, max(1, self.documents // 2), self.features // 2)
 
 
+# Trees times documents whose contributions take a few seconds.
+_TERMS = 1 << 20
+
+
 def changes(comparison: Comparison, points: int = 300) -> dict[str, dict[str, Any]]:
     """For each measure and ranker: queries won, lost and tied, and the sorted differences to the baseline.
 
@@ -195,10 +199,16 @@ def _describe(
 def _additive(
     comparison: Comparison, linear: dict[str, Any], chosen: Places
 ) -> dict[str, dict[int, NDArray[np.float64]]]:
-    """For each ranker that is a sum over features and not linear: by query, the contributions over their mean."""
+    """For each ranker that is a sum over features and not linear: by query, the contributions over their mean.
+
+    Sums of so many trees that a reader would wait for them are left out; :func:`rankwise.explain` has them by query.
+    """
     found: dict[str, dict[int, NDArray[np.float64]]] = {}
+    documents = int(comparison.queries.sizes[chosen].sum())
     for name, models in comparison.models.items():
         if name in linear or not models or not all(isinstance(model, Ranker) for model in models):
+            continue
+        if max(map(_count_trees, models)) * documents > _TERMS:
             continue
         each = {}
         for query in map(int, chosen):
@@ -213,6 +223,12 @@ def _additive(
         else:
             found[name] = each
     return found
+
+
+def _count_trees(model: Any) -> int:
+    """The number of trees of a fitted ranker."""
+    trees = vars(model).get("ensemble_")
+    return 0 if trees is None else int(trees.n_trees)
 
 
 def _largest_change(comparison: Comparison) -> NDArray[np.float64]:
