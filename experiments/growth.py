@@ -1,9 +1,11 @@
 """How the cost of learning on parts grows with documents, features and workers, and what a billion documents take.
 
 ``python3 run.py python -m experiments.growth FOLDER`` writes data sets of 10^5 to ``--most`` documents into the folder,
-measures CPU seconds of one pass of SmoothRank's objective and of one pass of the moments of RidgeCommittee, and the
-anonymous memory beside them; with 10 to 1,000 features, and with 1, 2 and 4 processes. It writes docs/growth.json, from
-which ``--draw`` draws docs/figures/growth.png and ``python3 run.py docs --write`` makes the tables of docs/scale.md.
+measures CPU seconds of one pass of SmoothRank's objective, of one pass of the moments of RidgeCommittee and of a tree of
+depth 6, and the anonymous memory beside them; with 10 to 1,000 features, and with 1, 2 and 4 processes on the largest
+data set. It writes docs/growth.json, from which ``--draw`` draws docs/figures/growth.png and ``python3 run.py docs
+--write`` makes the tables of docs/scale.md. ``--workers FOLDER`` measures the processes alone, and keeps the rest:
+their seconds are wall-clock time, which takes a quiet machine.
 """
 
 import argparse
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from experiments.pages import markdown_table
-from experiments.parted_trees import sentence
+from experiments.parted_trees import cost, sentence
 
 DOCS = Path(__file__).parents[1] / "docs"
 FEATURES = (10, 46, 136, 300, 1000)
@@ -26,18 +28,26 @@ WORKERS = (1, 2, 4)
 # Documents of the sets whose features or workers vary.
 VARIED = 200_000
 BILLION = 1_000_000_000
+# Trees are timed on this many rows in all: a tree on a few rows takes too little time to be measured alone.
+TREE_ROWS = 40_000_000
+# What trees keep of a row between passes.
+BYTES_OF_A_ROW = 45
+# At most so many ranges of documents answer a pass over trees, with sums of 16 bytes for 32 leaves of a tree of depth 6.
+MOST_RANGES, SUMS_OF_A_TREE = 64, 32
+# A tree of depth 6 asks a pass for the largest derivatives, one per level, and one for the leaves.
+PASSES_OF_A_TREE = 8
 
 
 def measured(folder: Path, workers: int | None = None) -> dict[str, float]:
     """CPU seconds, seconds and anonymous bytes of passes over one data set."""
-    import rankwise as rw
     from benchmarks.out_of_core import anonymous, timed
+    from rankwise import BoostedRanker, Parts
     from rankwise.losses.compute import LossOverLists
     from rankwise.losses.smooth_ndcg import SmoothNDCG
     from rankwise.rankers.linear.committee import committee_targets
     from rankwise.rankers.linear.ridge import ProblemsJob, RegressionTerms
 
-    parts = rw.Parts(folder)
+    parts = Parts(folder)
     if workers is not None:
         parts = parts.on("processes", workers)
     queries = parts.as_source()
@@ -47,6 +57,10 @@ def measured(folder: Path, workers: int | None = None) -> dict[str, float]:
     job = ProblemsJob(True, RegressionTerms(committee_targets), np.zeros(len(queries), np.int64), 1)
     queries.total(job)
     moments = timed(lambda: queries.total(job))
+    held = anonymous()
+    trees = max(5, min(51, 1 + TREE_ROWS // parts.n_documents))
+    BoostedRanker(trees=1, patience=None, n_jobs=1).fit(parts)  # compiled, and bins are written
+    tree, tree_wall, _, peak = cost(parts, trees, 1)
     parts.executor.close()
     return {
         "documents": parts.n_documents,
@@ -57,7 +71,10 @@ def measured(folder: Path, workers: int | None = None) -> dict[str, float]:
         "pass": min(one.cpu for one in passes),
         "pass wall": min(one.wall for one in passes),
         "moments": moments.cpu,
-        "anonymous": anonymous(),
+        "tree": tree,
+        "tree wall": tree_wall,
+        "anonymous": held,
+        "anonymous, trees": peak,
     }
 
 
@@ -87,8 +104,12 @@ def measure(folder: Path, most: int, also: Path | None = None) -> dict[str, Any]
     if also is not None:
         found["documents"].append(in_a_process(also))
     found["features"] = [in_a_process(written(folder, VARIED, width)) for width in FEATURES]
-    found["workers"] = [in_a_process(written(folder, documents[-1], 136), count) for count in WORKERS]
-    return found
+    return found | measure_workers(also or written(folder, documents[-1], 136))
+
+
+def measure_workers(folder: Path) -> dict[str, Any]:
+    """The figures of one data set by the number of processes."""
+    return {"workers": [in_a_process(folder, count) for count in WORKERS]}
 
 
 def billion(found: dict[str, Any]) -> dict[str, float]:
@@ -103,6 +124,10 @@ def billion(found: dict[str, Any]) -> dict[str, float]:
         "results, pass": chunks * (136 + 1) * 8,
         "results, moments": chunks * (1 + 136 + 3) ** 2 * 8 * 2,
         "queries in memory": BILLION / 100 * 40,
+        "bins": BILLION * 136,
+        "core hours, tree": last["tree"] * share / 3600,
+        "rows kept": BILLION * BYTES_OF_A_ROW,
+        "results, tree": MOST_RANGES * SUMS_OF_A_TREE * 136 * 64 * 16,
     }
 
 
@@ -120,12 +145,16 @@ def draw(found: dict[str, Any]) -> None:
     left.loglog(rows, [one["pass"] for one in found["documents"]], "o-", color=COLORS[0], label="pass of SmoothRank")
     left.loglog(rows, [one["moments"] for one in found["documents"]], "s-", color=COLORS[1], label="moments")
     left.set(xlabel="documents, 136 features", ylabel="CPU seconds")
+    left.loglog(rows, [one["tree"] for one in found["documents"]], "^-", color=COLORS[3], label="tree of depth 6")
     left.legend()
     width = [one["features"] for one in found["features"]]
     middle.loglog(width, [one["pass"] for one in found["features"]], "o-", color=COLORS[0])
     middle.loglog(width, [one["moments"] for one in found["features"]], "s-", color=COLORS[1])
+    middle.loglog(width, [one["tree"] for one in found["features"]], "^-", color=COLORS[3])
     middle.set(xlabel=f"features, {VARIED:,} documents")
-    right.semilogx(rows, [one["anonymous"] / 1e6 for one in found["documents"]], "o-", color=COLORS[2])
+    right.semilogx(rows, [one["anonymous"] / 1e6 for one in found["documents"]], "o-", color=COLORS[2], label="passes")
+    right.semilogx(rows, [one["anonymous, trees"] / 1e6 for one in found["documents"]], "^-", color=COLORS[3], label="trees")
+    right.legend(loc="upper left")
     right.set(xlabel="documents, 136 features", ylabel="anonymous memory, MB", ylim=(0, None))
     figure.savefig(DOCS / "figures" / "growth.png", dpi=150)
 
@@ -139,14 +168,20 @@ def blocks(
             *(f"{one['documents']:,}", f"{one['features']:,}", f"{one['bytes'] / 1e9:.2f}", f"{one['pass']:.3f}"),
             f"{one['pass'] / (one['documents'] * one['features']) * 1e9:.2f}",
             *(f"{one['moments']:.2f}", f"{one['anonymous'] / 1e6:,.0f}"),
+            *(f"{one['tree']:.3f}", f"{one['anonymous, trees'] / 1e6:,.0f}"),
         ]
         for one in (*found["documents"], *found["features"])
     ]
-    titles = ["documents", "features", "GB", "pass, CPU s", "ns per value", "moments, CPU s", "anonymous memory, MB"]
+    titles = ["documents", "features", "GB", "pass, CPU s", "ns per value", "moments, CPU s", "MB", "tree, CPU s", "MB, trees"]
+    alone = found["workers"][0]
     workers = [
-        [str(one["workers"]), f"{one['pass wall']:.2f}", f"{1000 * one['pass']:.0f}"] for one in found["workers"]
+        [
+            *(str(one["workers"]), f"{one['pass wall']:.2f}", f"{alone['pass wall'] / one['pass wall']:.2f}"),
+            *(f"{one['tree wall']:.2f}", f"{alone['tree wall'] / one['tree wall']:.2f}", f"{1000 * one['pass']:.0f}"),
+        ]
+        for one in found["workers"]
     ]
-    passed = f"pass over {found['workers'][0]['documents']:,} documents, s"
+    passed = f"pass over {alone['documents']:,} documents, s"
     most, one, committee = billion(found), fits["pass"], fits["committee"]
     billions = [
         ["read per pass", f"{most['bytes'] / 1e9:,.0f} GB"],
@@ -155,10 +190,17 @@ def blocks(
         ["returned to the client per pass of SmoothRank", f"{most['results, pass'] / 1e6:.0f} MB"],
         ["returned to the client per pass of moments", f"{most['results, moments'] / 1e9:.1f} GB"],
         ["held by the client, for 100 documents per query", f"{most['queries in memory'] / 1e6:,.0f} MB"],
+        ["bins of all features, which trees read instead", f"{most['bins'] / 1e9:,.0f} GB"],
+        ["passes over the bins per tree of depth 6", str(PASSES_OF_A_TREE)],
+        ["computed per tree", f"{60 * most['core hours, tree']:.1f} core minutes"],
+        ["returned to the client per tree", f"at most {most['results, tree'] / 1e6:.0f} MB"],
+        ["kept by the workers between the passes of trees", f"{most['rows kept'] / 1e9:,.0f} GB"],
     ]
     return {
         "growth": markdown_table(titles, grown),
-        "processes": markdown_table(["processes", passed, "CPU of the client per pass, ms"], workers),
+        "processes": markdown_table(
+            ["processes", passed, "times faster", "tree, s", "times faster", "CPU of the client per pass, ms"], workers
+        ),
         "billion": markdown_table(["", ""], billions),
         "out of core": (
             f"On {fits['documents']:,} documents of {fits['features']} features ({fits['bytes'] / 1e9:.1f} GB), a fit "
@@ -183,6 +225,7 @@ if __name__ == "__main__":
     options.add_argument("folder", type=Path, nargs="?")
     options.add_argument("--most", type=int, default=1_000_000)
     options.add_argument("--also", type=Path, default=None, help="a larger data set that is there already")
+    options.add_argument("--workers", type=Path, default=None, help="measure the processes on this data set, no more")
     options.add_argument("--draw", action="store_true")
     options.add_argument("--one", type=int, default=None, help="measure this one data set, with so many processes")
     given = options.parse_args()
@@ -192,4 +235,7 @@ if __name__ == "__main__":
     if given.folder is not None:
         (DOCS / "growth.json").write_text(json.dumps(measure(given.folder, given.most, given.also), indent=1) + "\n")
     results = json.loads((DOCS / "growth.json").read_text())
+    if given.workers is not None:
+        results |= measure_workers(given.workers)
+        (DOCS / "growth.json").write_text(json.dumps(results, indent=1) + "\n")
     draw(results)

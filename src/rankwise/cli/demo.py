@@ -1,5 +1,7 @@
-"""``rankwise demo``: a complete example on synthetic queries: train, compare, certify, report, and commands to try
-next.
+"""``rankwise demo``: the whole way from a messy table to a ranker in production, on a table that is made for it.
+
+It does what the commands ``inspect``, ``compare``, ``certify``, ``report`` and ``export`` do, and says at every step
+what and why: :func:`look` inspects, :func:`finish` chooses, certifies, reports and exports.
 
 Compilation is the slow part of a first run: :func:`compile_for` rehearses the demonstration on a few tiny queries, one
 ranker at a time, in several processes that share the cache on the disk. Where everything is compiled already, one
@@ -10,73 +12,130 @@ import importlib.util
 import json
 import shlex
 import tempfile
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rankwise.cli import reading, wording
+from rankwise.cli import demo_table, reading, wording
 from rankwise.cli.options import option
-from rankwise.cli.wording import in_shell, show_certificate
+from rankwise.cli.wording import in_shell
 from rankwise.errors import MissingExtraError, RankwiseError
 
 if TYPE_CHECKING:
+    from rankwise._diagnose.findings import Finding
     from rankwise.evaluation.comparison.comparison import Comparison
-    from rankwise.queries.queries import Queries
-
-Divided = tuple["Queries", "Queries", "Queries"]  # training, validation and test part
+    from rankwise.features.builder import FeatureBuilder
 
 _FOLDER = Path("rankwise-demo")
 _MEASURES = ("nDCG@10", "AP")
-# One batch ranker of each family; for online rankers there is ``rankwise simulate``.
-_RANKERS = ("RidgeRanker", "RankSVM", "ListNet", "RankBoost", "AdaRank", "SLAMRanker", "SmoothRank", "AutoRanker")
+# The ranker to begin with, a linear one, and rankers of the papers; for online rankers there is ``rankwise simulate``.
+_RANKERS = ("AutoRanker", "RidgeRanker", "SmoothRank", "RankSVM", "SLAMRanker", "ListNet", "AdaRank", "RankBoost")
+# Searches whose offers nobody has judged, which are left to be ranked.
+_NEW = 20
+_MOST = 25  # offers of a search
+_ROLES = {"qid": demo_table.QUERY, "label": demo_table.LABEL, "docid": demo_table.DOCUMENT}
 
 
 def demo(
     queries: int = option(300, "Number of queries to generate.", min=20),
     seed: reading.SeedOption = 0,
-    out: Path = option(_FOLDER, "Folder for the queries, the model and the report.", "-o"),
+    out: Path = option(_FOLDER, "Folder for the tables, the model, its export and the report.", "-o"),
     as_json: reading.JsonOption = False,
     called: str = option("rankwise", "How rankwise is called here.", hidden=True),
 ) -> None:
-    """Train eight rankers on synthetic queries, compare them, certify the winner, and write a report.
+    """Go from a messy table to a ranker with a certificate, step by step.
 
-    The queries resemble those of a web search engine: up to 200 documents, noisy graded labels, features that are
-    correlated, unscaled and heavy-tailed. LightGBM takes part where it is installed. The winner is the ranker of this
-    package that does best on the validation part; the test part certifies it. The first run on a machine also compiles,
-    which takes most of its time.
+    The table is made for the demonstration: judged offers of a shop, with texts, dates, two currencies, gaps, and a
+    column that leaks the judgment. Eight rankers, and LightGBM where it is installed, are trained on 60% of the
+    searches. The one that does best on 20% is certified on the other 20%, reported and exported. The first run on a
+    machine also compiles, which takes most of its time.
 
     Example: rankwise demo --queries 100 --out demo
     """
-    from rankwise import make_lists
-    from rankwise._compare_rankers import compare
     from rankwise._progress import in_lines
 
     if out.exists() and not out.is_dir():
         raise RankwiseError(f"--out must be a folder, got the file {out}")
-    data = make_lists(queries, random_state=seed)
-    parts = _parts(data, seed)
-    if not as_json:
-        print(f"{data}\nmade by rankwise.make_lists: 60% training, 20% validation, 20% test\n")
     with nullcontext() if as_json else in_lines():
         compile_for(list(_rankers()))
-        found = compare(_rankers(), [parts], _MEASURES, grids={}, random_state=seed, verbose=not as_json)
-        outcome = finish(found, parts, out, verbose=not as_json)
-    (_print_json if as_json else _show)(found, outcome, out, _next_commands(out, called))
-
-
-def _parts(data: "Queries", seed: int) -> Divided:
-    """Divide the queries into training, validation and test part."""
-    from rankwise.queries.folds import split
-
-    train, validation, test = split(data, (0.6, 0.2, 0.2), random_state=seed)
-    return train, validation, test
+        judged, _ = demo_table.write_tables(out, queries, _NEW, _MOST, seed)
+        looked = look(judged)
+        if not as_json:
+            _print_step(f"1. A table as people have it, one row per offer: {judged}, {looked.size}.")
+            _show_columns(looked)
+        found, outcome = learn(judged, looked, list(_rankers()), seed, verbose=not as_json)
+    following = _next_commands(out, called)
+    if as_json:
+        _print_json(found, looked, outcome, out, following)
+    else:
+        _show(found, outcome, out, following)
 
 
 def _rankers() -> dict[str, str]:
     """The rankers to compare by name, LightGBM among them where it is installed."""
     others = ("lightgbm",) if importlib.util.find_spec("lightgbm") else ()
     return {name: name for name in (*_RANKERS, *others)}
+
+
+class Looked(NamedTuple):
+    """What inspection finds in the table.
+
+    Attributes
+    ----------
+    builder : FeatureBuilder
+        How features are made of its columns.
+    leaks : list of Finding
+        Features that look like the label.
+    size : str
+        Queries, documents and features in words.
+    """
+
+    builder: "FeatureBuilder"
+    leaks: "list[Finding]"
+    size: str
+
+
+def look(table: Path) -> Looked:
+    """Inspect the table as ``rankwise inspect`` does."""
+    from rankwise._diagnose.leaks import find_leaks, rank_alone
+    from rankwise.features.judged import new_builder
+    from rankwise.io import read_columns
+
+    builder = new_builder({**_ROLES, "missing": "error"})
+    queries = builder.fit_transform(read_columns(table))
+    size = f"{len(queries):,} searches, {queries.n_documents:,} offers"
+    return Looked(builder, list(find_leaks(queries, rank_alone(queries), {})), size)
+
+
+def _reading(looked: Looked) -> dict[str, Any]:
+    """How the table is read: without the columns that leak."""
+    return {**_ROLES, "ignore": [name for leak in looked.leaks for name in leak.columns]}
+
+
+def _show_columns(looked: Looked) -> None:
+    """Print what becomes of the columns."""
+    leaks = _reading(looked)["ignore"]
+    plan = [row for row in looked.builder.plan_ if row["column"] not in leaks]
+    used = [f"{row['column']} ({row['kind']})" for row in plan if row["features"]]
+    left = [f"{row['column']} ({row['kind']})" for row in plan if not row["features"]]
+    _print_step("2. Inspect it: each column is treated by its values, and a column may give the answer away.")
+    _print_indented(f"used: {', '.join(used)}")
+    _print_indented(f"left out: {', '.join(left)}")
+    for leak in looked.leaks:
+        where = ", ".join(str(one) for one in leak.where)
+        _print_indented(f"a leak, which is left out: {where}; {leak.what}")
+
+
+def _print_step(text: str) -> None:
+    """Print what a step does, and why."""
+    print("\n" + textwrap.fill(text, 79, subsequent_indent="   ", break_on_hyphens=False, break_long_words=False))
+
+
+def _print_indented(text: str) -> None:
+    """Print text in lines of 79 characters."""
+    print(textwrap.fill(text, 79, initial_indent="   ", subsequent_indent="     ", break_on_hyphens=False, break_long_words=False))
 
 
 class Outcome(NamedTuple):
@@ -88,58 +147,71 @@ class Outcome(NamedTuple):
         The ranker of this package with the best validation value; only those can be saved and ranked with.
     certificate : Certificate
         Of the winner, which was chosen on the validation part, by the test part, which chose nothing.
+    export : Export
+        The winner as C.
     lacking : str
         Why there is no report; empty where there is one.
     """
 
     winner: str
     certificate: Any
+    export: Any
     lacking: str
 
 
-def finish(found: "Comparison", parts: Divided, folder: Path, verbose: bool = False) -> Outcome:
-    """Choose and certify the winner, and write it, the data as LETOR text, and the report.
+def learn(
+    judged: Path, looked: Looked, names: Sequence[str], seed: int, **settings: Any
+) -> "tuple[Comparison, Outcome]":
+    """Compare rankers, choose and certify the winner, and write it, its export and the report beside the table.
 
     Parameters
     ----------
-    found : Comparison
-        The comparison.
-    parts : tuple of Queries
-        The training, validation and test part.
-    folder : Path
-        The folder.
-    verbose : bool, default=False
-        Whether to show a progress bar.
+    judged : Path
+        The table.
+    looked : Looked
+        What inspection found.
+    names : sequence of str
+        The rankers.
+    seed : int
+        The seed of the division.
+    **settings : dict
+        Further arguments of :func:`rankwise.compare`.
 
     Returns
     -------
-    Outcome
+    found : Comparison
+        The comparison.
+    outcome : Outcome
         The winner and its certificate; no report is written where its packages are not installed.
     """
-    from rankwise.io.letor.write import write_letor
+    from rankwise._compare_rankers import compare
+    from rankwise.exports import export
+    from rankwise.io import read_columns
     from rankwise.rankers._base import Ranker
     from rankwise.report.page import write_report
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, part in zip(("train", "validation", "test"), parts, strict=True):
-        write_letor(part, folder / f"{name}.txt")
+    folder, rankers = judged.parent, {name: name for name in names}
+    how: dict[str, Any] = {"folds": 1, "grids": {}, "random_state": seed, "reading": _reading(looked), **settings}
+    found = compare(rankers, judged, _MEASURES, **how)
     own = [name for name in found.rankers if isinstance(found.models[name][0], Ranker)]
     winner, lacking = found.choose(own), ""
-    found.models[winner][0].save(folder / "winner.rankwise")
+    model: Any = found.models[winner][0]
+    model.save(folder / "winner.rankwise")
+    exported = export(model, "c", folder / "winner.c", sample=read_columns(judged))
     try:
-        write_report(found, folder / "rankwise-demo.html", command="rankwise demo", verbose=verbose)
+        write_report(found, folder / "rankwise-demo.html", command="rankwise demo", verbose=settings.get("verbose", False))
     except MissingExtraError as error:
         lacking = str(error)
-    return Outcome(winner, found.certificate(among=own), lacking)
+    return found, Outcome(winner, found.certificate(among=own), exported, lacking)
 
 
 def _next_commands(folder: Path, called: str) -> list[str]:
-    """Commands that run as they are."""
-    model, train, test = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "train.txt", "test.txt"))
+    """Commands that run as they are, and then one for the user's own table."""
+    model, judged, new = (shlex.quote(str(folder / name)) for name in ("winner.rankwise", "judged.csv", "new.csv"))
     return [
-        f"{called} rank {model} {test} --top 3",
-        f"{called} evaluate {test} --model {model} -m nDCG@10 -m RR",
-        f"{called} train {train} -r AdaRank -o {shlex.quote(str(folder / 'ada.rankwise'))}",
+        f"{called} rank {model} {new} --top 3",
+        f"{called} inspect {judged}",
+        f"{called} train my.csv --qid query --label grade",
     ]
 
 
@@ -155,11 +227,14 @@ def _results(found: "Comparison") -> dict[str, list[Any]]:
     }
 
 
-def _print_json(found: "Comparison", outcome: Outcome, folder: Path, following: list[str]) -> None:
+def _print_json(
+    found: "Comparison", looked: Looked, outcome: Outcome, folder: Path, following: list[str]
+) -> None:
     """Print the demonstration as JSON."""
     document = {
         "folder": str(folder),
         "files": sorted(one.name for one in folder.iterdir()),
+        "ignored": _reading(looked)["ignore"],
         "results": _results(found),
         "winner": outcome.winner,
         "certificate": json.loads(outcome.certificate.to_json()),
@@ -169,22 +244,34 @@ def _print_json(found: "Comparison", outcome: Outcome, folder: Path, following: 
 
 
 def _show(found: "Comparison", outcome: Outcome, folder: Path, following: list[str]) -> None:
-    """Print the demonstration as tables."""
+    """Print the steps after the inspection."""
     from rankwise._tables import Table
 
     console = wording.new_console()
-    console.print(f"[bold]Results[/bold] on {len(found.queries):,} test queries, 95% intervals over queries")
+    _print_step(f"3. Compare rankers: they learn from 60% of the searches, and {len(found.queries):,} others test them.")
     results = _results(found)
     console.print(Table({**results, "seconds": [f"{seconds:.1f}" for seconds in results["seconds"]]}).rich())
-    console.print(f"+ and -: better and worse than {found.baseline} (paired randomization test, Holm's correction)\n")
-    console.print(f"[bold]Certificate[/bold] of {outcome.winner}, the winner on the validation part")
-    console.print(in_shell(outcome.certificate.summary()), markup=False)
-    show_certificate(outcome.certificate)
+    _print_indented(
+        f"low, high: 95% interval over queries; + and -: better and worse than {found.baseline} (paired randomization "
+        "test, Holm's correction)"
+    )
+    first = results["ranker"][0]
+    _print_step(f"4. Choose on the validation part, another 20%: {outcome.winner}.")
+    if first != outcome.winner:
+        _print_indented(f"{first} is ahead on the test part, which may not choose: it certifies.")
+    _print_step("5. Certify on the test part, which chose nothing: a bound that holds on future searches.")
+    _print_indented(in_shell(outcome.certificate.summary()))
+    parity = outcome.export.parity
+    _print_step(f"6. Export it to your stack: {folder / 'winner.c'}")
+    _print_indented(
+        f"of {parity.pairs:,} pairs of offers, {parity.inverted:,} stand in another order than in Python; other targets: "
+        "ONNX, SQL, Vespa, Solr, Elasticsearch, OpenSearch"
+    )
     report = f"no report: {outcome.lacking}" if outcome.lacking else f"open {folder / 'rankwise-demo.html'}"
-    console.print(f"\n[bold]Report[/bold]: {report}", soft_wrap=True)
-    console.print("\n[bold]Try next[/bold]")
+    _print_step(f"7. See everything in a browser: {report}")
+    _print_step("Try next: rank searches that nobody has judged, inspect the table, train on your own")
     for command in following:
-        console.print(f"  {command}", markup=False, soft_wrap=True)
+        print(f"  {command}")
 
 
 # -------------------------------------------------------------------------------------------------- compilation
@@ -218,18 +305,11 @@ def compile_for(names: Sequence[str]) -> None:
         compile_in_processes(calls, processes(None, calls), "compiling, once on this machine")
 
 
-def _tiny() -> Divided:
-    """Data that take no time."""
-    from rankwise import make_lists
-
-    return _parts(make_lists(15, documents=(2, 6)), 0)
-
-
 def measure_tiny() -> None:
     """Measure a few queries."""
-    from rankwise.evaluation.evaluation import evaluate
+    from rankwise import evaluate, make_lists
 
-    queries = _tiny()[0]
+    queries = make_lists(15, documents=(2, 6))
     evaluate(queries, queries.X[:, 0], _MEASURES)
 
 
@@ -241,9 +321,10 @@ def fit_tiny(name: str) -> None:
     name : str
         The ranker.
     """
+    from rankwise import make_lists, split
     from rankwise.evaluation.comparison.rankers import Learner, as_entries
 
-    train, validation, test = _tiny()
+    train, validation, test = split(make_lists(15, documents=(2, 6)), (0.6, 0.2, 0.2), random_state=0)
     entry = as_entries({name: name}, _MEASURES[0], None, 0)[name]
     assert isinstance(entry, Learner)
     ranker = entry.fresh({parameter: values[0] for parameter, values in entry.grid.items()}, 1)
@@ -258,9 +339,6 @@ def rehearse(names: Sequence[str] = _RANKERS) -> None:
     names : sequence of str
         The rankers.
     """
-    from rankwise._compare_rankers import compare
-
-    parts = _tiny()
-    found = compare({name: name for name in names}, [parts], _MEASURES, grids={}, n_jobs=1)
     with tempfile.TemporaryDirectory() as folder:
-        finish(found, parts, Path(folder))
+        judged, _ = demo_table.write_tables(Path(folder), 20, 0, 6, 0)
+        learn(judged, look(judged), names, 0, n_jobs=1)

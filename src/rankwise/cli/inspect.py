@@ -55,7 +55,7 @@ def inspect(
     from rankwise.io.any_file import kind_of
 
     path, *others = files
-    look = _look_at(path, reads)
+    look = look_at(path, reads)
     splits = {str(path): look.queries}
     splits |= {str(other): _read_other(other, look) for other in track(others, "reading")}
     diagnosis = diagnose(splits, verbose=True)
@@ -123,7 +123,7 @@ class Look(NamedTuple):
     builder: "FeatureBuilder | None" = None
 
 
-def _look_at(path: Path, reads: dict[str, Any]) -> Look:
+def look_at(path: Path, reads: dict[str, Any]) -> Look:
     """Read a file, with columns found by name and values where the options name none that are there.
 
     Parameters
