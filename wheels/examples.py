@@ -6,15 +6,19 @@ whatever packages the interpreter has.
 """
 
 import doctest
+import io
 import math
 import re
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
 TOLERANCE = 1e-12
 # Twelve digits and more: shorter numbers are rounded, and are the same everywhere.
 _LONG = re.compile(r"-?\d+\.\d{10,}(?:e[+-]?\d+)?")
+# A program, and what it prints.
+_PROGRAM = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 
 
 class UpToRounding(doctest.OutputChecker):
@@ -37,8 +41,18 @@ def run(examples: doctest.DocTest) -> doctest.TestResults:
 
 
 def run_file(path: Path) -> doctest.TestResults:
-    """Run the examples of a document."""
-    return run(doctest.DocTestParser().get_doctest(path.read_text(encoding="utf-8"), {}, path.name, str(path), 0))
+    """Run the examples of a document, and its programs with the text that they print below them."""
+    text = path.read_text(encoding="utf-8")
+    found = run(doctest.DocTestParser().get_doctest(text, {}, path.name, str(path), 0))
+    programs, failed = _PROGRAM.findall(text), 0
+    for program, wanted in programs:
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(program, {})  # a page of this repository
+        if not UpToRounding().check_output(wanted, printed.getvalue(), OPTIONS):
+            print(f"{path.name}:\n{program}printed\n{printed.getvalue()}in place of\n{wanted}")
+            failed += 1
+    return doctest.TestResults(found.failed + failed, found.attempted + len(programs))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 EVERY_PAGE = sorted((ROOT / "README.md", *DOCS.glob("*.md")))
 WITH_NOTEBOOKS = [*EVERY_PAGE, *sorted((DOCS / "notebooks").glob("*.md"))]
-PAGES = [path for path in EVERY_PAGE if ">>>" in path.read_text()]
+PAGES = [path for path in EVERY_PAGE if ">>>" in path.read_text() or path.name == "README.md"]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rankwise.__path__, "rankwise."))
 
 
