@@ -189,8 +189,7 @@ ITEMS = items(
             "Theorem 17",
             "optimistic rates",
             "`guarantees.smooth_ball`, `guarantees.smooth_erm`",
-            "same: marked unverified, because [its constants](bounds.md#smooth-losses-unverified) "
-            "were not checked",
+            "same: marked unverified, because [its constants](bounds.md#smooth-losses-unverified) were not checked",
         ),
         (
             "Section 9",

@@ -129,7 +129,9 @@ PAGES = (
             Section("Certificates", ("guarantees",), first=("Certificate", "certify")),
             Section("Hold-out queries", ("guarantees.holdout",), "[Hold-out bounds](../bounds_holdout.md)."),
             Section("Online runs", ("guarantees.bounds.online",), "[Online bounds](../bounds.md#online-runs)."),
-            Section("Training queries", ("guarantees.bounds.training",), "[Training](../bounds.md#on-the-training-queries)."),
+            Section(
+                "Training queries", ("guarantees.bounds.training",), "[Training](../bounds.md#on-the-training-queries)."
+            ),
             Section("In expectation", ("guarantees.bounds.batch",), "[Expectation](../bounds.md#in-expectation)."),
             Section("Uniform", ("guarantees.bounds",), "[Uniform bounds](../bounds.md#uniform), and an adversary."),
         ),

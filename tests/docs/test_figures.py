@@ -170,7 +170,9 @@ def drawing(text):
     names |= {"tests/report/pictures.py"} if "-m tests.report.pictures" in text else set()
     names |= {"benchmarks/page.py"} if "`python3 run.py bench --render`" in text else set()
     sources = [(DOCS.parent / name).read_text() for name in sorted(names) if (DOCS.parent / name).exists()]
-    parts = re.findall(r"^from experiments import (.+)$|^from experiments\.(\w+) import", "".join(sources), re.MULTILINE)
+    parts = re.findall(
+        r"^from experiments import (.+)$|^from experiments\.(\w+) import", "".join(sources), re.MULTILINE
+    )
     beside = {name.strip() for several, one in parts for name in (several or one).split(",")}
     paths = [DOCS.parent / "experiments" / f"{name}.py" for name in beside]
     return "".join([*sources, *(path.read_text() for path in paths if path.exists())])
