@@ -234,9 +234,10 @@ a table of their own, and [every row](#every-row) is there to read.
 The machine: {machine}. [Send yours](#send-yours).
 
 Three kinds of results stand with what they are about: [how good is it](quality.md) compares the rankings with those of
-LightGBM, XGBoost and CatBoost (`python3 run.py bench quality`), [a service](serve.md#how-much-load-one-process-takes) has requests per second
-(`python3 run.py python -m benchmarks.serve`), and [larger than memory](scale.md) has what fits on data sets in parts
-cost (`python3 run.py python -m benchmarks.out_of_core`, `python3 run.py python -m experiments.growth FOLDER`).
+LightGBM, XGBoost and CatBoost (`python3 run.py bench quality`), [a service](serve.md#how-much-load-one-process-takes)
+has requests per second (`python3 run.py python -m benchmarks.serve`), and [larger than memory](scale.md) has what fits
+on data sets in parts cost (`python3 run.py python -m benchmarks.out_of_core`, `python3 run.py python -m
+experiments.growth FOLDER`).
 
 ## Speed
 
@@ -258,7 +259,8 @@ $ python3 run.py bench read_letor scorer    # some of it
 ## Cold start
 
 Processor seconds of the first call in a fresh process, less those of a second one: imports, loading, and compiling
-unless kernels are in the cache or in the pack that a wheel carries ([the first call](install.md#the-first-call-compiles)). On 200 queries.
+unless kernels are in the cache or in the pack that a wheel carries ([the first
+call](install.md#the-first-call-compiles)). On 200 queries.
 
 {cold}
 
