@@ -49,8 +49,8 @@ def block(theirs: dict[int, dict[str, str]], ours: dict[int, dict[str, str]]) ->
     ]
     sentence = (
         'The official LETOR evaluator was compared with `evaluate(..., like="letor")` on scores of RankSVM for the '
-        f"five test folds of OHSUMED. Of {len(theirs) * len(MEASURES)} printed values (NDCG@1 to 10, MeanNDCG, P@1 to 10, "
-        f"MAP; five folds) {equal} agree to all four decimals. "
+        f"five test folds of OHSUMED. Of {len(theirs) * len(MEASURES)} printed values (NDCG@1 to 10, MeanNDCG, P@1 to "
+        f"10, MAP; five folds) {equal} agree to all four decimals. "
         "Script: `python3 run.py python -m experiments.letor_evaluator` (with `RANKWISE_DATA` set)."
     )
     table = markdown_table(["fold", "evaluator", *SHOWN], rows)
