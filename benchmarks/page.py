@@ -1,7 +1,7 @@
-"""The page of benchmarks, docs/benchmarks.md, its complete table and its figure, made of stored results alone.
+"""The page of benchmarks, docs/benchmarks.md, and its figure, made of stored results alone.
 
 ``python3 run.py bench --render`` writes them again without measuring anything. Quality, the service and data sets in
-parts have results of their own; their tables are those of their own pages.
+parts have results and pages of their own.
 """
 
 import json
@@ -9,16 +9,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality import page as quality
 from benchmarks.sent import Sent, read_all
-from benchmarks.serve import as_table as service_table
 from experiments.pages import markdown_table
 from rankwise._figures import COLORS, FAINT, INK, house_style, new_figure, save_png
 from rankwise._files import writing
 
 DOCS = Path(__file__).parents[1] / "docs"
 STORED = DOCS / "benchmarks.json"
-PAGE, COMPLETE, FIGURE = DOCS / "benchmarks.md", DOCS / "benchmarks_all.md", DOCS / "figures" / "benchmarks.png"
+PAGE, FIGURE = DOCS / "benchmarks.md", DOCS / "figures" / "benchmarks.png"
 
 GAP = "\N{NO-BREAK SPACE}"  # between a number and its unit, which a narrow cell would divide
 
@@ -131,33 +129,6 @@ def memory(results: Results) -> str:
     return markdown_table(["task", "rankwise needs", "against", "", "ratio", "target"], rows)
 
 
-def scale(out_of_core: dict[str, Any], growth: dict[str, Any]) -> str:
-    """Data sets in parts: what a fit and a pass take, and how a pass grows with the documents."""
-    fits = [
-        [name, f"{found['cpu']:.1f} s", f"{found['cpu'] / found['in memory']:.2f}", f"{found['peak'] / 1e6:.0f} MB"]
-        for name, found in (
-            ("a fit of `RidgeCommittee`", out_of_core["committee"]),
-            ("a pass of `SmoothRank`", out_of_core["pass"]),
-        )
-    ]
-    size = f"{out_of_core['documents']:,} documents x {out_of_core['features']}, {out_of_core['bytes'] / 1e9:.1f} GB"
-    grown = [
-        [
-            f"{one['documents']:,} x {one['features']}",
-            f"{one['bytes'] / 1e9:.2f}",
-            f"{one['pass']:.2f} s",
-            f"{one['anonymous'] / 1e6:,.0f} MB",
-        ]
-        for one in growth["documents"]
-    ]
-    return "\n\n".join(
-        [
-            markdown_table([size, "CPU", "times the CPU in memory", "peak of anonymous memory"], fits),
-            markdown_table(["documents x features", "GB", "CPU of a pass of `SmoothRank`", "anonymous memory"], grown),
-        ]
-    )
-
-
 def missed(results: Results) -> str:
     """The rows that do not meet their target."""
     rows = [
@@ -204,15 +175,13 @@ def machines(sent: list[Sent]) -> str:
 # --------------------------------------------------------------------------------------------------------------- page
 
 
-def as_markdown(stored: dict[str, Any], others: dict[str, Any], sent: list[Sent]) -> str:
-    """The page: what matters in six tables, and how to send results of another machine.
+def as_markdown(stored: dict[str, Any], sent: list[Sent]) -> str:
+    """The page: what matters first, then every row, and how to send results of another machine.
 
     Parameters
     ----------
     stored : dict
         docs/benchmarks.json.
-    others : dict
-        The results ``quality``, ``serve_results``, ``out_of_core`` and ``growth`` of docs/.
     sent : list of Sent
         Results of other machines.
 
@@ -227,24 +196,21 @@ def as_markdown(stored: dict[str, Any], others: dict[str, Any], sent: list[Sent]
         machine=described(stored["machine"]),
         reached=sum(judged),
         targets=len(judged),
-        compared="\n".join(quality.compared(others["quality"], *quality.ON_PAGE)),
-        verdicts="\n".join(quality.verdicts(others["quality"], *quality.ON_PAGE)).strip(),
         speed=speed(results),
         alt=alternative(results),
         cold=cold_start(results),
         memory=memory(results),
-        service=service_table(others["serve_results"]),
-        scale=scale(others["out_of_core"], others["growth"]),
         missed=missed(results),
         machines=machines(sent),
+        every=every_row(results),
     )
 
 
-def complete(stored: dict[str, Any]) -> str:
-    """The complete table, one section per benchmark."""
-    parts = [COMPLETE_TEXT.format(machine=described(stored["machine"]))]
+def every_row(results: Results) -> str:
+    """All rows, one table per benchmark, each in a part that opens."""
+    parts = []
     marks = {True: "yes", False: "**no**", None: ""}
-    for name, rows in stored["results"].items():
+    for name, rows in results.items():
         cells = [
             [
                 *(row["work"], row["how"], row["peer"], amount(row, "peer"), amount(row, "rankwise")),
@@ -253,33 +219,25 @@ def complete(stored: dict[str, Any]) -> str:
             for row in rows
         ]
         titles = ["task", "rankwise", "peer", "peer needs", "rankwise needs", "ratio", "target", "reached"]
-        parts.append(f"## {name}\n\n`python3 run.py bench {name}`\n\n{markdown_table(titles, cells)}\n")
-    return "\n".join(parts)
+        parts.append(f":::{{dropdown}} {name}\n\n{markdown_table(titles, cells)}\n\n:::")
+    return "\n\n".join(parts)
 
 
-PAGE_TEXT = """# Benchmarks
+PAGE_TEXT = """# Benchmarks: speed and memory
 
-How good, how fast, how much memory: one section each, with the command that measures it. `python3 run.py bench`
-measures speed, cold start and memory and writes this page; nothing on it is typed by hand. A ratio is what the peer
+How fast, and how much memory: one section each, with the command that measures it. `python3 run.py bench` measures
+speed, cold start and memory and writes this page; nothing on it is typed by hand. A ratio is what the peer
 needs divided by what rankwise needs: above 1, rankwise needs less. Peers are other tools, the same work without checks,
 or a limit that was set before. {reached} of {targets} targets are reached; [the others](#targets-that-are-missed) have
-a table of their own, and [every row](benchmarks_all.md) is there to read.
+a table of their own, and [every row](#every-row) is there to read.
 
 The machine: {machine}. [Send yours](#send-yours).
 
-## Quality
-
-`AutoRanker` with its defaults against the peer that validation picks, and against CatBoost bagged over five folds:
-differences on test queries, with intervals that hold for all sets together. [How good is it](quality.md) has LightGBM,
-XGBoost and CatBoost, alone and bagged.
-
-{compared}
-
-{verdicts}
-
-```console
-$ python3 run.py bench quality
-```
+Three kinds of results stand with what they are about: [how good is it](quality.md) compares the rankings with those of
+LightGBM, XGBoost and CatBoost (`python3 run.py bench quality`), [a service](serve.md#how-much-load-one-process-takes)
+has requests per second (`python3 run.py python -m benchmarks.serve`), and [larger than memory](scale.md) has what fits
+on data sets in parts cost (`python3 run.py python -m benchmarks.out_of_core`, `python3 run.py python -m
+experiments.growth FOLDER`).
 
 ## Speed
 
@@ -301,7 +259,8 @@ $ python3 run.py bench read_letor scorer    # some of it
 ## Cold start
 
 Processor seconds of the first call in a fresh process, less those of a second one: imports, loading, and compiling
-unless kernels are in the cache or in the pack that a wheel carries ([the first call](cold_start.md)). On 200 queries.
+unless kernels are in the cache or in the pack that a wheel carries ([the first
+call](install.md#the-first-call-compiles)). On 200 queries.
 
 {cold}
 
@@ -319,30 +278,15 @@ The peak beside the data, or of the process where the task reads a file.
 $ python3 run.py bench linear_large symmetric_trees read_letor
 ```
 
-## Service
-
-Requests to one process of [`rankwise serve`](serve.md).
-
-{service}
-
-```console
-$ python3 run.py python -m benchmarks.serve
-```
-
-## Scale
-
-Learning from [data sets in parts](scale.md), larger than memory.
-
-{scale}
-
-```console
-$ python3 run.py python -m benchmarks.out_of_core --rows 20000000 --folder lists
-$ python3 run.py python -m experiments.growth FOLDER
-```
-
 ## Targets that are missed
 
 {missed}
+
+## Every row
+
+One part per benchmark; `python3 run.py bench NAME` measures it.
+
+{every}
 
 ## Send yours
 
@@ -362,15 +306,6 @@ checks it, puts it into `docs/sent/` and writes this page with it. Or attach it 
 
 {machines}
 """
-
-COMPLETE_TEXT = """# All rows of the benchmarks
-
-Every row that `python3 run.py bench` measured, by benchmark. The [benchmarks](benchmarks.md) say what matters. The
-ratio is that of the peer to rankwise: above 1, rankwise needs less.
-
-The machine: {machine}.
-"""
-
 
 # ------------------------------------------------------------------------------------------------------------- figure
 
@@ -408,15 +343,8 @@ def draw(results: Results, path: Path = FIGURE) -> None:
 
 
 def write() -> None:
-    """Write the page, the complete table and the figure from the stored results."""
-    stored, others = json.loads(STORED.read_text(encoding="utf-8")), other_results()
-    for path, text in ((PAGE, as_markdown(stored, others, read_all())), (COMPLETE, complete(stored))):
-        with writing(path) as part:
-            part.write_text(text, encoding="utf-8")
+    """Write the page and the figure from the stored results."""
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    with writing(PAGE) as part:
+        part.write_text(as_markdown(stored, read_all()), encoding="utf-8")
     draw(stored["results"])
-
-
-def other_results() -> dict[str, Any]:
-    """The stored results of quality, service and scale."""
-    names = ("quality", "serve_results", "out_of_core", "growth")
-    return {name: json.loads((DOCS / f"{name}.json").read_text(encoding="utf-8")) for name in names}

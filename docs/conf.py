@@ -60,6 +60,7 @@ html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_js_files = [("versions.js", {"defer": "defer"})]
 html_extra_path = ["versions.json"]
+html_search_scorer = str(HERE / "site" / "scorer.js")  # what the search shows first
 templates_path = ["_templates"]
 html_sidebars = {
     "**": [

@@ -4,7 +4,7 @@ The five official folds, features as they come. Training and validation parts ar
 do by default; test parts are scored once, and all test queries pooled. OHSUMED is measured as by the LETOR evaluator;
 for MQ2008 queries without a relevant document are left out of NDCG. Differences to ridge regression are tested by
 Fisher's randomization over queries. Reads the folder that RANKWISE_DATA names; writes docs/committee_results.json and a
-table of docs/smoothrank.md. About a minute on two cores.
+table of docs/direct.md. About a minute on two cores.
 """
 
 import json
@@ -20,7 +20,7 @@ from rankwise._files import writing
 from rankwise.evaluation.comparison.selection import select
 from rankwise.evaluation.statistics.multiple_testing import significance
 
-PAGE, RESULTS = DOCS / "smoothrank.md", DOCS / "committee_results.json"
+PAGE, RESULTS = DOCS / "direct.md", DOCS / "committee_results.json"
 RANKERS = ("RidgeRanker", "RidgeCommittee", "SmoothRank")
 CONVENTIONS: dict[str, dict[str, Any]] = {"ohsumed": {"like": "letor"}, "mq2008": {}}
 

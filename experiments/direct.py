@@ -148,26 +148,12 @@ def table(found: dict[str, Any], data: str) -> str:
             own = line["mean"][title]
             cells += [f"{own:.4f}", "" if other is None else f"{other:.4f} ({own - other:+.3f})"]
         low, high = line["interval"][first]
-        cells += [f"{low:.3f} to {high:.3f}", line["test"]]
+        seconds = f"{line['seconds']:.1f}" if line["seconds"] < 10 else f"{line['seconds']:.0f}"
+        cells += [f"{low:.3f} to {high:.3f}", line["test"], seconds]
         rows.append(cells)
     shown = first.replace("nDCG", "NDCG")
-    head = [data.upper(), shown, "published", "MAP", "published", f"95% of {shown}", "against ridge"]
+    head = [data.upper(), shown, "published", "MAP", "published", f"95% of {shown}", "against ridge", "seconds"]
     return markdown_table(head, rows)
-
-
-def short_table(results: dict[str, Any]) -> str:
-    """Means and seconds of the rankers of both sets, for those who choose one."""
-    rows = []
-    for name, ohsumed in results["ohsumed"].items():
-        mq2008 = results["mq2008"].get(name)
-        if name.isidentifier() and mq2008 is not None:
-            means = [ohsumed["mean"]["nDCG@10"], ohsumed["mean"]["AP"], mq2008["mean"]["nDCG@5"], mq2008["mean"]["AP"]]
-            seconds = [ohsumed["seconds"], mq2008["seconds"]]
-            cells = [f"{mean:.4f}" for mean in means] + [f"{one:.1f}" if one < 10 else f"{one:.0f}" for one in seconds]
-            rows.append([f"`{name}`", *cells])
-    rows.sort(key=lambda cells: cells[1], reverse=True)
-    head = ["ranker", "OHSUMED NDCG@10", "OHSUMED MAP", "MQ2008 NDCG@5", "MQ2008 MAP"]
-    return markdown_table([*head, "seconds, OHSUMED", "seconds, MQ2008"], rows)
 
 
 def against_ridge(found: dict[str, Any], title: str) -> None:

@@ -2,9 +2,9 @@
 
 from experiments.inventory_item import items
 
-ONLINE = "[printed statements](bounds_printed.md#online)"
-LOSSES = "[printed statements](bounds_printed.md#training-queries-and-losses)"
-EXPECTED = "[printed statements](bounds_printed.md#in-expectation)"
+ONLINE = "[printed statements](bounds.md#printed-online)"
+LOSSES = "[printed statements](bounds.md#printed-training-queries-and-losses)"
+EXPECTED = "[printed statements](bounds.md#printed-in-expectation)"
 
 ITEMS = items(
     "2014",
@@ -116,7 +116,7 @@ ITEMS = items(
             "Theorem 8",
             "excess risk of regularized minimization",
             "`guarantees.rerm_in_ball`, `guarantees.rerm_best`",
-            "sharper: 2 G W R/sqrt(n), [printed statements](bounds_printed.md#in-expectation)",
+            "sharper: 2 G W R/sqrt(n), [printed statements](bounds.md#printed-in-expectation)",
         ),
         ("Equation (23)", "the inequality of Theorem 8", "`guarantees.rerm_in_ball`", "sharper: as above"),
         (
@@ -131,8 +131,8 @@ ITEMS = items(
             "linear scores that respect permutations: dimension d",
             "`guarantees/test_equivariant.py::"
             "test_there_are_2d_list_level_scoring_functions_and_d_for_single_documents`",
-            "corrected: 2 d for two or more documents, [printed statements](bounds_printed.md#uniform), "
-            "[why](bounds_uniform.md#why-there-are-no-list-level-weights)",
+            "corrected: 2 d for two or more documents, [printed statements](bounds.md#printed-uniform), "
+            "[why](bounds.md#why-there-are-no-list-level-weights)",
         ),
         (
             "Section 6.1",
@@ -143,7 +143,7 @@ ITEMS = items(
         (
             "Section 7, first",
             "a perceptron whose bound does not grow with m, asked for",
-            "`guarantees.slam_loss`: [Theorem S](bounds_online.md#theorem-s)",
+            "`guarantees.slam_loss`: [Theorem S](bounds.md#theorem-s)",
             "sharper: solved here for SLAM, by the later paper for the worst pair",
         ),
         (

@@ -2,9 +2,9 @@
 
 from experiments.inventory_item import items
 
-UNIFORM = "[printed statements](bounds_printed.md#uniform)"
-EXPECTED = "[printed statements](bounds_printed.md#in-expectation)"
-LOSSES = "[printed statements](bounds_printed.md#training-queries-and-losses)"
+UNIFORM = "[printed statements](bounds.md#printed-uniform)"
+EXPECTED = "[printed statements](bounds.md#printed-in-expectation)"
+LOSSES = "[printed statements](bounds.md#printed-training-queries-and-losses)"
 
 ITEMS = items(
     "2015",
@@ -13,7 +13,7 @@ ITEMS = items(
             "Table 1",
             "which bound is for which method",
             "`guarantees.ogd_average`, `guarantees.rerm`, `guarantees.linf_erm`",
-            "same: [in expectation](bounds_expectation.md), [uniform](bounds_uniform.md)",
+            "same: [in expectation](bounds.md#in-expectation), [uniform](bounds.md#uniform)",
         ),
         ("Equation (1)", "linear scores of documents", "`rw.LinearModel`", "same"),
         (
@@ -71,7 +71,7 @@ ITEMS = items(
             "linear scores that respect permutations: dimension 2 d",
             "`guarantees/test_equivariant.py::"
             "test_there_are_2d_list_level_scoring_functions_and_d_for_single_documents`",
-            "corrected: for two or more documents, [why](bounds_uniform.md#why-there-are-no-list-level-weights)",
+            "corrected: for two or more documents, [why](bounds.md#why-there-are-no-list-level-weights)",
         ),
         (
             "Equation (2)",
@@ -89,7 +89,7 @@ ITEMS = items(
             "Theorem 5",
             "online gradient descent, averaged",
             "`guarantees.ogd_average`, `rw.OnlineRanker(averaging=, eta=)`",
-            "sharper: without sqrt(2), [printed statements](bounds_printed.md#in-expectation)",
+            "sharper: without sqrt(2), [printed statements](bounds.md#printed-in-expectation)",
         ),
         (
             "Equation (3)",
@@ -101,7 +101,7 @@ ITEMS = items(
             "Theorem 6",
             "its excess risk",
             "`guarantees.rerm_in_ball`, `guarantees.rerm_best`",
-            "sharper: 2 G W R/sqrt(n), [printed statements](bounds_printed.md#in-expectation)",
+            "sharper: 2 G W R/sqrt(n), [printed statements](bounds.md#printed-in-expectation)",
         ),
         (
             "Proposition 7",
@@ -132,7 +132,7 @@ ITEMS = items(
             "Theorem 9",
             "uniform bound and minimizer, l2 ball",
             "`guarantees.linf_ball`, `guarantees.linf_erm`, `rw.LossRanker(max_norm=)`",
-            "sharper: tails of B in place of 3 B, [printed statements](bounds_printed.md#uniform)",
+            "sharper: tails of B in place of 3 B, [printed statements](bounds.md#printed-uniform)",
         ),
         (
             "Proposition 10",
@@ -151,13 +151,13 @@ ITEMS = items(
             "Theorem 12",
             "uniform bound and minimizer, l1 ball",
             "`guarantees.l1_ball`, `guarantees.l1_erm`, `rw.LossRanker(penalty=, max_norm=)`",
-            "sharper: tails of B in place of 3 B, [printed statements](bounds_printed.md#uniform)",
+            "sharper: tails of B in place of 3 B, [printed statements](bounds.md#printed-uniform)",
         ),
         (
             "Equations (7), (8)",
             "gradient descent on smooth losses",
             "`guarantees.ogd_smooth_small_step`, `guarantees.ogd_smooth`",
-            "sharper: `guarantees.ogd_smooth`, [printed statements](bounds_printed.md#in-expectation)",
+            "sharper: `guarantees.ogd_smooth`, [printed statements](bounds.md#printed-in-expectation)",
         ),
         (
             "Lemma 13",
@@ -183,14 +183,13 @@ ITEMS = items(
             "Corollary 16",
             "complexity of smooth losses",
             "`guarantees/test_printed.py::test_the_constants_of_theorem_17_are_larger_than_ours`",
-            "sharper: 5 sqrt(2) in place of 5 sqrt(3), [printed statements](bounds_printed.md#uniform)",
+            "sharper: 5 sqrt(2) in place of 5 sqrt(3), [printed statements](bounds.md#printed-uniform)",
         ),
         (
             "Theorem 17",
             "optimistic rates",
             "`guarantees.smooth_ball`, `guarantees.smooth_erm`",
-            "same: marked unverified, because [its constants](bounds_uniform.md#smooth-losses-unverified) "
-            "were not checked",
+            "same: marked unverified, because [its constants](bounds.md#smooth-losses-unverified) were not checked",
         ),
         (
             "Section 9",

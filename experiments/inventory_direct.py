@@ -6,7 +6,7 @@ GOV = "the .GOV sets (TREC 2003 and 2004) are not available"
 TWO = "OHSUMED of LETOR 3.0 for 2.0"
 BOUNDS = "[two types of bounds](#two-types-of-bounds)"
 FIVE = "[five rankers for MAP](#five-rankers-for-map)"
-LOSSES = "[printed statements](bounds_printed.md#training-queries-and-losses)"
+LOSSES = "[printed statements](bounds.md#printed-training-queries-and-losses)"
 GONE = "[not reproduced](#not-reproduced)"
 
 ITEMS = items(
@@ -104,7 +104,7 @@ ITEMS = items(
         (
             "Figure 5",
             "how the bounds are related, a diagram",
-            "[types one and two](bounds_training.md#types-one-and-two)",
+            "[types one and two](bounds.md#types-one-and-two)",
             "same: nothing to run",
         ),
         (
@@ -124,7 +124,7 @@ ITEMS = items(
             "Theorem 4",
             "AdaRank's training measure",
             "`guarantees.adarank_certificate`, as printed `experiments.printed_bounds.adarank_printed`",
-            "sharper: -log Pi in place of 1 - Pi, [printed statements](bounds_printed.md#training-queries-and-losses)",
+            "sharper: -log Pi in place of 1 - Pi, [printed statements](bounds.md#printed-training-queries-and-losses)",
         ),
         (
             "Figure 7",
@@ -216,7 +216,7 @@ ITEMS = items(
             "Section 8, third",
             "approximations of the measures, announced",
             "`rw.SmoothRank(loss=)`, `rw.BoostedRanker(loss=)`",
-            "same: built and measured, [smoothed losses](smoothrank.md#other-smoothed-losses)",
+            "same: built and measured, [smoothed losses](direct.md#other-smoothed-losses)",
         ),
         (
             "Equation (11)",

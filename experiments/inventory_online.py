@@ -3,7 +3,7 @@
 from experiments.inventory_item import items
 
 HERE = "[the online perceptron](#the-online-perceptron)"
-ONLINE = "[printed statements](bounds_printed.md#online)"
+ONLINE = "[printed statements](bounds.md#printed-online)"
 STREAMS = "OHSUMED and MQ2008 for these"
 
 ITEMS = items(
@@ -76,7 +76,7 @@ ITEMS = items(
             "`losses/test_slam.py::"
             "test_exchanging_two_documents_of_a_class_does_change_slam_unless_the_weights_are_symmetric`",
             "corrected: exchanging two documents of a class changes the loss unless weights are averaged, "
-            "[printed statements](bounds_printed.md#training-queries-and-losses)",
+            "[printed statements](bounds.md#printed-training-queries-and-losses)",
         ),
         ("Equation (12)", "the inequalities of Theorem 4", "`guarantees.surrogate_above_loss`", "same"),
         (
@@ -117,7 +117,7 @@ ITEMS = items(
         (
             "Theorem 6",
             "cumulative loss of Algorithm 2",
-            "`guarantees.slam_loss`, `guarantees.slam_mistakes`, [Theorem S](bounds_online.md#theorem-s)",
+            "`guarantees.slam_loss`, `guarantees.slam_mistakes`, [Theorem S](bounds.md#theorem-s)",
             f"corrected: the best step depends on the run; Theorem S holds for every step, {ONLINE}",
         ),
         (
@@ -150,7 +150,7 @@ ITEMS = items(
         (
             "Theorem 9",
             "mistakes that no ranker avoids",
-            "`guarantees.Adversary`, `guarantees.play`, [the lower bound](bounds_online.md#the-lower-bound)",
+            "`guarantees.Adversary`, `guarantees.play`, [the lower bound](bounds.md#the-lower-bound)",
             f"corrected: signs, norm and number; four times as many are forced, {ONLINE}",
         ),
         (
@@ -173,7 +173,7 @@ ITEMS = items(
             "`rw.MaxPairPerceptron`, "
             "`rankers/online/test_perceptrons.py::test_a_max_pair_perceptron_does_what_its_definition_says`",
             "corrected: at a tie the loss is exactly 1, not above, "
-            "[printed statements](bounds_printed.md#training-queries-and-losses)",
+            "[printed statements](bounds.md#printed-training-queries-and-losses)",
         ),
         ("Algorithm 3", "the perceptron for the worst pair", "`rw.MaxPairPerceptron`", "same"),
         (

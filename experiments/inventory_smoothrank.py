@@ -3,7 +3,7 @@
 from experiments.inventory_item import items
 
 GOV = "the .GOV sets (TREC 2003 and 2004) are not available"
-LOSSES = "[printed statements](bounds_printed.md#training-queries-and-losses)"
+LOSSES = "[printed statements](bounds.md#printed-training-queries-and-losses)"
 
 ITEMS = items(
     "SmoothRank",
@@ -80,7 +80,7 @@ ITEMS = items(
         (
             "Figure 1",
             "the smoothed objective along a random direction",
-            "OHSUMED, fold 1: [landscape](smoothrank.md#the-papers-protocol)",
+            "OHSUMED, fold 1: [landscape](direct.md#the-papers-protocol)",
             "same",
             "smoothrank",
         ),
@@ -94,7 +94,7 @@ ITEMS = items(
         (
             "Algorithm 1",
             "SmoothRank",
-            "`rw.SmoothRank(protocol=)`: [the paper's protocol](smoothrank.md#the-papers-protocol)",
+            "`rw.SmoothRank(protocol=)`: [the paper's protocol](direct.md#the-papers-protocol)",
             "same",
         ),
         (
@@ -107,14 +107,14 @@ ITEMS = items(
         (
             "Section 5.1",
             "smoothing error of order exp(-mu/sigma)",
-            "`guarantees.smoothing_error`: [smoothing](bounds_training.md#smoothing)",
+            "`guarantees.smoothing_error`: [smoothing](bounds.md#smoothing)",
             f"corrected: with the constant, {LOSSES}",
         ),
         (
             "Theorem 1",
             "generalization of Lipschitz losses",
             "`guarantees.l2_ball`, as printed `experiments.printed_bounds.printed_theorem_1`",
-            "corrected: it requires bounded losses, [printed statements](bounds_printed.md#uniform)",
+            "corrected: it requires bounded losses, [printed statements](bounds.md#printed-uniform)",
         ),
         (
             "Equation (14)",
@@ -197,7 +197,7 @@ ITEMS = items(
         (
             "Section 8",
             "stopping the annealing by the bound, announced",
-            "`rw.SmoothRank(stop=)`: [stopping by a bound](smoothrank.md#stopping-by-a-bound)",
+            "`rw.SmoothRank(stop=)`: [stopping by a bound](direct.md#stopping-by-a-bound)",
             "same: built and measured; at these sizes all bounds are vacuous",
             "stopping",
         ),

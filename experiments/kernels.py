@@ -3,7 +3,7 @@
 Four parts, all by default, or those that are named: ``shapes`` (two problems that no linear ranker solves), ``budget``
 (mistakes against the budget and the number of random features), ``memory`` (a million rounds) and ``data`` (ridge on
 maps of OHSUMED and MQ2008, in the folder that RANKWISE_DATA names). Each writes its numbers into docs/kernels.json, and
-its figure or table into docs/figures and docs/kernels.md. All takes about ten minutes.
+its figure or table into docs/figures and docs/neural.md. All takes about ten minutes.
 """
 
 import json
@@ -25,7 +25,7 @@ from rankwise._files import writing
 from rankwise._progress import track
 from rankwise.errors import RankwiseError
 
-NUMBERS, PAGE, FIGURES = DOCS / "kernels.json", DOCS / "kernels.md", DOCS / "figures"
+NUMBERS, PAGE, FIGURES = DOCS / "kernels.json", DOCS / "neural.md", DOCS / "figures"
 
 # ------------------------------------------------------------------------------------------------------ shapes
 

@@ -1,7 +1,7 @@
 """Agreement with the official LETOR evaluator: ``python3 run.py python -m experiments.letor_evaluator``.
 
 Reads the OHSUMED parts, RankSVM's scores for the five test folds and what the evaluator printed for them from the
-folder that RANKWISE_DATA names, and writes docs/letor_evaluator.md.
+folder that RANKWISE_DATA names, and writes the block of docs/measures.md.
 """
 
 import csv
@@ -9,13 +9,14 @@ import os
 import sys
 from pathlib import Path
 
+from experiments.pages import markdown_table, write_block
 from rankwise.evaluation.evaluation import evaluate
 from rankwise.evaluation.files import read_scores
 from rankwise.io.letor.read import read_letor
 
 MEASURES = [f"nDCG@{k}" for k in range(1, 11)] + ["MeanNDCG"] + [f"P@{k}" for k in range(1, 11)] + ["AP"]
 SHOWN = ["nDCG@1", "nDCG@5", "nDCG@10", "MeanNDCG", "P@10", "AP"]
-PAGE = Path(__file__).parents[1] / "docs" / "letor_evaluator.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measures.md"
 
 
 def printed(data: Path) -> dict[int, dict[str, str]]:
@@ -38,24 +39,22 @@ def measured(data: Path, fold: int) -> dict[str, str]:
     return {measure: f"{found.mean[measure]:.4f}" for measure in MEASURES}
 
 
-def page(theirs: dict[int, dict[str, str]], ours: dict[int, dict[str, str]]) -> str:
+def block(theirs: dict[int, dict[str, str]], ours: dict[int, dict[str, str]]) -> str:
+    """How many values agree, in a sentence, and some of them in a table."""
     equal = sum(theirs[fold][measure] == ours[fold][measure] for fold in theirs for measure in MEASURES)
-    lines = [
-        "# Agreement with the LETOR evaluator",
-        "",
-        'This page compares the official LETOR evaluator with `evaluate(..., like="letor")` on the scores of RankSVM '
-        "for the five test folds of OHSUMED. "
-        f"Of {len(theirs) * len(MEASURES)} printed values (NDCG@1 to 10, MeanNDCG, P@1 to 10, MAP; five folds) "
-        f"{equal} agree to all four decimals. "
-        "Script: `python3 run.py python -m experiments.letor_evaluator` (with `RANKWISE_DATA` set).",
-        "",
-        "| fold | evaluator | " + " | ".join(SHOWN) + " |",
-        "|---|---|" + "---|" * len(SHOWN),
+    rows = [
+        [str(fold), name, *(values[fold][measure] for measure in SHOWN)]
+        for fold in theirs
+        for name, values in (("LETOR", theirs), ("rankwise", ours))
     ]
-    for fold in theirs:
-        for name, values in (("LETOR", theirs[fold]), ("rankwise", ours[fold])):
-            lines.append(f"| {fold} | {name} | " + " | ".join(values[measure] for measure in SHOWN) + " |")
-    return "\n".join(lines) + "\n"
+    sentence = (
+        'The official LETOR evaluator was compared with `evaluate(..., like="letor")` on scores of RankSVM for the '
+        f"five test folds of OHSUMED. Of {len(theirs) * len(MEASURES)} printed values (NDCG@1 to 10, MeanNDCG, P@1 to "
+        f"10, MAP; five folds) {equal} agree to all four decimals. "
+        "Script: `python3 run.py python -m experiments.letor_evaluator` (with `RANKWISE_DATA` set)."
+    )
+    table = markdown_table(["fold", "evaluator", *SHOWN], rows)
+    return f"{sentence}\n\n:::{{dropdown}} The values\n\n{table}\n\n:::"
 
 
 def main() -> int:
@@ -64,8 +63,9 @@ def main() -> int:
         print("set RANKWISE_DATA to the folder with the ohsumed and letor-evaluator data", file=sys.stderr)
         return 2
     theirs = printed(Path(folder))
-    PAGE.write_text(page(theirs, {fold: measured(Path(folder), fold) for fold in theirs}))
-    print(PAGE.read_text())
+    text = block(theirs, {fold: measured(Path(folder), fold) for fold in theirs})
+    write_block(PAGE, "letor", text)
+    print(text)
     return 0
 
 

@@ -1,6 +1,6 @@
 """Formulas of the papers that are false as printed, or true only under an assumption that they do not name.
 
-They are kept for comparison; the tests have a counterexample for each. docs/bounds_printed.md explains them. What holds
+They are kept for comparison; the tests have a counterexample for each. docs/bounds.md explains them. What holds
 instead is in :mod:`rankwise.guarantees`:
 
 =============================== ============================================================= ====================

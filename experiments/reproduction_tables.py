@@ -22,7 +22,7 @@ from experiments import (
     smoothrank,
 )
 from experiments.inventory import ITEMS, VERDICTS
-from experiments.online_figures import simulation_table, spread
+from experiments.online_figures import spread
 from experiments.pages import markdown_table
 from experiments.published import DIRECT_TABLES_2_AND_3, ONLINE_MSLR, SMOOTHRANK_TABLE_1, SMOOTHRANK_TABLE_2
 
@@ -227,11 +227,6 @@ def methods_table() -> str:
     return paper_rows.table(read(paper_rows.NUMBERS))
 
 
-def separable_table() -> str:
-    """The page on online learning has the same table."""
-    return simulation_table(read(online.NUMBERS)["simulation"])
-
-
 def online_table() -> str:
     """One pass: Algorithms 2 and 3 and ListNet, running measures; what the paper says of MSLR-WEB10K beside them."""
     found = read(online.NUMBERS)["data"]
@@ -280,6 +275,5 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "pairs": pairs_table,
     "gains": gains_table,
     "methods": methods_table,
-    "separable": separable_table,
     "online": online_table,
 }

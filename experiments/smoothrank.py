@@ -4,7 +4,7 @@ The protocol, fixed before its result: features as they are (``scale="none"``), 
 for the paper's Table 3), start from balanced ridge regression on gains, ten lambdas from 10^-3 to 1 and the alpha of
 the start chosen on the validation part by nDCG@k, sigma from 2^6 to 2^-6 by halves, conjugate gradients, at most 50
 steps a stage; the test part of every fold is scored once. Reads the folder that RANKWISE_DATA names; writes
-docs/smoothrank_results.json, the tables of docs/smoothrank.md and its figures. ``... -m experiments.smoothrank grid``
+docs/smoothrank_results.json, the tables of docs/direct.md and its figures. ``... -m experiments.smoothrank grid``
 repeats the experiment on halves of the validation parts of OHSUMED that narrowed the paper's grid of 10^-6 to 10^3, and
 the protocol with that grid.
 """
@@ -30,7 +30,7 @@ from rankwise.queries.folds import Fold
 from rankwise.rankers.linear.ridge import RidgeRanker
 from rankwise.rankers.smooth.smoothrank import RIDGE_ALPHAS, SmoothRank
 
-PAGE, RESULTS = DOCS / "smoothrank.md", DOCS / "smoothrank_results.json"
+PAGE, RESULTS = DOCS / "direct.md", DOCS / "smoothrank_results.json"
 CUTS = (1, 5, 10, 50)
 ALPHAS = tuple(10.0 ** (step / 3) for step in range(-9, 1))
 PAPER_POWERS = range(-6, 4)  # lambda of the paper's grid, as powers of 10
@@ -114,9 +114,9 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     mean = found["mq2008"]["mean"]
     fourth = [[name, f"{mean[name]['nDCG@10']:.4f}", f"{mean[name]['AP']:.4f}"] for name in mean]
     return {
-        "ohsumed": markdown_table(head, rows),
+        "smoothrank ohsumed": markdown_table(head, rows),
         "table3": markdown_table(head3, third),
-        "mq2008": markdown_table(["MQ2008", "NDCG@10", "MAP"], fourth),
+        "smoothrank mq2008": markdown_table(["MQ2008", "NDCG@10", "MAP"], fourth),
     }
 
 

@@ -7,7 +7,7 @@ of the fits, with their weights and mean losses, as if there had been more queri
 bound is below the largest possible loss, and that for which the last stage has the smallest bound; the median of the
 folds.
 
-Reads the folder that RANKWISE_DATA names; writes docs/stopping.json and a table of docs/smoothrank.md. Half a minute.
+Reads the folder that RANKWISE_DATA names; writes docs/stopping.json and a table of docs/direct.md. Half a minute.
 """
 
 import json
@@ -26,7 +26,7 @@ from rankwise.losses._base import smoothed
 from rankwise.measures._base import parse
 from rankwise.rankers.smooth.stopping import StageBound
 
-PAGE, NUMBERS = DOCS / "smoothrank.md", DOCS / "stopping.json"
+PAGE, NUMBERS = DOCS / "direct.md", DOCS / "stopping.json"
 SETS = ("ohsumed", "mq2008")
 MEASURE = "nDCG@50"
 

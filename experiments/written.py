@@ -89,7 +89,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "ohsumed": holdout_widths.ohsumed_table(stored("holdout_widths")),
             "coins": holdout_widths.coins_table(stored("holdout_widths")),
         },
-        "choose_ranker.md": {"measured": direct.short_table(results), "trees": trees.table(stored("trees_results"))},
+        "choose_ranker.md": {"trees": trees.table(stored("trees_results"))},
         "clicks.md": {name: part(stored("clicks")) for name, part in clicks.PARTS.items()},
         "coverage.md": coverage.tables(stored("coverage")),
         "direct.md": {
@@ -97,6 +97,10 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "mq2008": direct.table(results["mq2008"], "mq2008"),
             "svm_rank": direct.svm_rank_table(results["svm_rank"]),
             "angles": bounds_by_angle.table(stored("bounds_by_angle")),
+            **smoothrank.tables(stored("smoothrank_results")),
+            "grid": smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),
+            "stopping": stopping.table(stored("stopping")),
+            "defaults": committee.table(stored("committee_results")),
         },
         "guarantees.md": {
             "scopes": scopes.table(),
@@ -108,13 +112,15 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "gains": hybrid.gains_table(stored("hybrid_results")),
             "parity": hybrid.parity_table(stored("hybrid_results")),
         },
-        "kernels.md": {name: table(stored("kernels")[name]) for name, table in kernels.TABLES.items()},
         "losses.md": {
             "facts": loss_facts.words_table(),
             "constants": loss_facts.constants_table(),
             "costs": loss_costs.block(stored("loss_costs")),
         },
-        "neural.md": {"results": neural.table(stored("neural_results"))},
+        "neural.md": {
+            "results": neural.table(stored("neural_results")),
+            **{name: table(stored("kernels")[name]) for name, table in kernels.TABLES.items()},
+        },
         "online.md": {
             "averaging": online_averaging.table(stored("online_averaging")),
             **{
@@ -131,7 +137,6 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "stacks": exported.stacks_table(stored("exported_results")),
         },
         "quality.md": quality_page.blocks(stored("quality")),
-        "quality_all.md": quality_page.blocks_of_all(stored("quality")),
         "reproduction.md": {name: block() for name, block in reproduction_tables.BLOCKS.items()},
         "scale.md": growth.blocks(
             stored("growth"), stored("out_of_core"), stored("convert_parts"), stored("parted_trees")
@@ -140,22 +145,12 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "splits": serve_guarantees.as_table(stored("serve_guarantees")),
             "loads": serve.as_table(stored("serve_results")),
         },
-        "smoothrank.md": {
-            **smoothrank.tables(stored("smoothrank_results")),
-            "grid": smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),
-            "stopping": stopping.table(stored("stopping")),
-            "defaults": committee.table(stored("committee_results")),
-        },
     }
 
 
 def whole_pages() -> dict[Path, str]:
     """The pages that hold hardly more than tables."""
-    found = stored("benchmarks")
-    return {
-        benchmarks_page.PAGE: benchmarks_page.as_markdown(found, benchmarks_page.other_results(), read_all()),
-        benchmarks_page.COMPLETE: benchmarks_page.complete(found),
-    }
+    return {benchmarks_page.PAGE: benchmarks_page.as_markdown(stored("benchmarks"), read_all())}
 
 
 # ------------------------------------------------------------------------------------------------ numbers in sentences

@@ -1,4 +1,4 @@
-"""The results of the quality benchmark from its cells, docs/quality.json, and the blocks of its two pages."""
+"""The results of the quality benchmark from its cells, docs/quality.json, and the blocks of its page."""
 
 import json
 import math
@@ -15,13 +15,13 @@ from experiments.pages import write_block
 from rankwise._files import writing
 
 DOCS = Path(__file__).parents[2] / "docs"
-RESULTS, PAGE, COMPLETE = DOCS / "quality.json", DOCS / "quality.md", DOCS / "quality_all.md"
+RESULTS, PAGE = DOCS / "quality.json", DOCS / "quality.md"
 LEVEL = 0.95
 OURS, CATBOOST = "AutoRanker", "CatBoost YetiRank"
 EARLIER = ("earlier AutoRanker", "earlier BoostedRanker")  # their values stay; nothing runs them again
 BASELINES = (EARLIER[0], "RidgeCommittee")  # what kernels, maps and networks are compared with
 FIRST = (OURS, "BoostedRanker", "RidgeCommittee")  # rows of the tables, before the peers
-SHOWN = ("LightGBM lambdarank", "XGBoost rank:ndcg", CATBOOST)  # peers of the first page, which has all sets, too
+SHOWN = ("LightGBM lambdarank", "XGBoost rank:ndcg", CATBOOST)  # peers of the first table
 PICKED, PICKED_BAGGED, CATBOOST_BAGGED = "the picked peer", "the picked peer, bagged", "bagged CatBoost"
 ON_PAGE = (PICKED, CATBOOST_BAGGED)
 ENOUGH = 5  # sets on which it was to be better than the picked peer
@@ -225,28 +225,20 @@ def _listed(titles: list[str]) -> str:
 
 
 def blocks(results: dict[str, Any]) -> dict[str, str]:
-    """The blocks of the first page that are made of the results; the sentences stand in the page itself."""
-    peers = [name for peer in SHOWN for name in (peer, f"{peer}, bagged")]
+    """The blocks that are made of the results; the sentences stand in the page itself."""
+    known = {name for one in results.values() for name in one["rankers"]}
+    every = [name for name in (*FIRST, "SmoothRank", *EARLIER, *PEERS, *BAGGED) if name in known]
+    shown = [*FIRST, *(name for peer in SHOWN for name in (peer, f"{peer}, bagged"))]
+    curved = sorted(filter(is_curved, known))
+    others = [name for name in every if name not in shown] + sorted(known - set(every) - set(curved))
     lines = {
-        "means": means(results, [*FIRST, *peers], "nDCG@10", by_set=True),
+        "means": means(results, shown, "nDCG@10", by_set=True),
         "peers": [*compared(results, *ON_PAGE), *verdicts(results, *ON_PAGE)],
         "costs": costs(results),
-    }
-    return {name: "\n".join(block).strip("\n") for name, block in lines.items()}
-
-
-def blocks_of_all(results: dict[str, Any]) -> dict[str, str]:
-    """The blocks of the page with everything else."""
-    known = {name for one in results.values() for name in one["rankers"]}
-    first = [name for name in (*FIRST, "SmoothRank", *EARLIER, *PEERS, *BAGGED) if name in known]
-    curved = sorted(filter(is_curved, known))
-    others = sorted(known - set(first) - set(curved))
-    lines = {
-        "means": means(results, first, "nDCG@10"),
-        "AP": means(results, first, "AP"),
-        "bagged": compared(results, PICKED_BAGGED),
-        "seconds": means(results, first, "seconds", 1),
         "others": means(results, others, "nDCG@10"),
+        "AP": means(results, every, "AP"),
+        "bagged": compared(results, PICKED_BAGGED),
+        "seconds": means(results, every, "seconds", 1),
         "curved": means(results, curved, "nDCG@10"),
         **{f"against {other}": against_baseline(results, curved, other) for other in BASELINES},
         "curved seconds": means(results, curved, "seconds", 1),
@@ -255,13 +247,12 @@ def blocks_of_all(results: dict[str, Any]) -> dict[str, str]:
 
 
 def write() -> None:
-    """Write the results, the blocks of the pages and the figures."""
+    """Write the results, the blocks of the page and the figures."""
     from experiments import quality_figures
 
     results = collect()
     with writing(RESULTS) as part:
         part.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    for page, own in ((PAGE, blocks(results)), (COMPLETE, blocks_of_all(results))):
-        for name, body in own.items():
-            write_block(page, name, body)
+    for name, body in blocks(results).items():
+        write_block(PAGE, name, body)
     quality_figures.main()

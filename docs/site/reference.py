@@ -92,7 +92,7 @@ PAGES = (
         "`StructuredNDCG` are its presets.",
         (
             Section("Linear", ("rankers.linear",), "[Direct optimization](../direct.md).", first=("LossRanker",)),
-            Section("Smoothed measures", ("rankers.smooth",), "[SmoothRank](../smoothrank.md)."),
+            Section("Smoothed measures", ("rankers.smooth",), "[SmoothRank](../direct.md#smoothrank)."),
             Section("Permutations", ("rankers.permutation",)),
         ),
     ),
@@ -114,7 +114,7 @@ PAGES = (
         "rankers_others",
         "Rankers (hybrid search, maps, networks)",
         "Weights of sub-queries ([hybrid search](../hybrid.md)), any ranker on mapped features "
-        "([kernels](../kernels.md)), and a small network ([networks](../neural.md)).",
+        "([kernels](../neural.md#kernels-and-maps)), and a small network ([networks](../neural.md)).",
         (
             Section("Hybrid search", ("rankers.fusion",)),
             Section("Maps", ("rankers.mapped",)),
@@ -128,10 +128,12 @@ PAGES = (
         (
             Section("Certificates", ("guarantees",), first=("Certificate", "certify")),
             Section("Hold-out queries", ("guarantees.holdout",), "[Hold-out bounds](../bounds_holdout.md)."),
-            Section("Online runs", ("guarantees.bounds.online",), "[Online bounds](../bounds_online.md)."),
-            Section("Training queries", ("guarantees.bounds.training",), "[Training](../bounds_training.md)."),
-            Section("In expectation", ("guarantees.bounds.batch",), "[Expectation](../bounds_expectation.md)."),
-            Section("Uniform", ("guarantees.bounds",), "[Uniform bounds](../bounds_uniform.md), and an adversary."),
+            Section("Online runs", ("guarantees.bounds.online",), "[Online bounds](../bounds.md#online-runs)."),
+            Section(
+                "Training queries", ("guarantees.bounds.training",), "[Training](../bounds.md#on-the-training-queries)."
+            ),
+            Section("In expectation", ("guarantees.bounds.batch",), "[Expectation](../bounds.md#in-expectation)."),
+            Section("Uniform", ("guarantees.bounds",), "[Uniform bounds](../bounds.md#uniform), and an adversary."),
         ),
     ),
     Page(

@@ -111,16 +111,24 @@ def test_links_between_pages_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("figure", sorted((DOCS / "figures").glob("*.png")), ids=lambda figure: figure.name)
-def test_a_figure_is_on_a_page_and_in_the_gallery(figure):
-    shown = {page.name for page in DOCS.glob("*.md") if f"figures/{figure.name}" in page.read_text()}
-    assert "gallery.md" in shown
-    assert len(shown) > 1
+def test_a_figure_is_on_a_page(figure):
+    assert any(f"figures/{figure.name}" in page.read_text() for page in EVERY_PAGE)
 
 
-def test_the_modules_of_the_gallery_are_there():
-    named = set(re.findall(r"`experiments\.(\w+)`", (DOCS / "gallery.md").read_text()))
-    assert len(named) > 5
-    assert [module for module in named if not (ROOT / "experiments" / f"{module}.py").exists()] == []
+def rows_of(page):
+    """The rows of a page's tables, without those of heads and the rules below them."""
+    lines = page.read_text().splitlines()
+    heads = {number for number, line in enumerate(lines[1:]) if re.fullmatch(r"\|[-| :]+\|", line)}
+    return {line for number, line in enumerate(lines) if re.match(r"\| .*\w.*\|$", line) and number not in heads}
+
+
+def test_no_page_repeats_the_table_of_another():
+    owner, repeated = {}, []
+    for page in EVERY_PAGE:
+        repeated += [(owner[row], page.name, row) for row in rows_of(page) if row in owner]
+        owner |= dict.fromkeys(rows_of(page), page.name)
+    assert len(owner) > 1_000
+    assert repeated == []
 
 
 # ------------------------------------------------------------------------------------------- numbers
@@ -169,7 +177,7 @@ of_the_lock = pytest.mark.skipif(
 
 @of_the_lock
 def test_the_licenses_of_core_dependencies_are_those_that_they_declare():
-    rows = table_of("licenses.md", "core")
+    rows = table_of("install.md", "core")
     assert [row[0] for row in rows] == sorted(required(project()["dependencies"]))
     for package, versions, license, permissive in rows:
         assert re.findall(r"[\d.]*\d(?=,|$| \()", versions) == locked(package), package
@@ -180,7 +188,7 @@ def test_the_licenses_of_core_dependencies_are_those_that_they_declare():
 
 @of_the_lock
 def test_the_licenses_of_extras_are_those_that_they_declare():
-    rows = table_of("licenses.md", "extras")
+    rows = table_of("install.md", "extras")
     extras = {name: sorted(required(section)) for name, section in project()["optional-dependencies"].items()}
     assert {name: sorted(row[1] for row in rows if row[0] == name) for name in extras} == extras
     for extra, package, stated, license, permissive in rows:
@@ -195,7 +203,7 @@ def test_the_licenses_of_extras_are_those_that_they_declare():
 
 @of_the_lock
 def test_what_core_dependencies_bring_along_is_listed_with_the_license_that_it_declares():
-    rows = {package: license for package, license, _ in table_of("licenses.md", "along")}
+    rows = {package: license for package, license, _ in table_of("install.md", "along")}
     core, reached = required(project()["dependencies"]), set()
     waiting = list(core)
     while waiting:

@@ -164,23 +164,26 @@ def test_every_figure_of_a_page_is_there_with_a_text_for_those_who_cannot_see_it
     assert {loss_costs.FIGURE, loss_shapes.FIGURE} <= shown
 
 
-def drawing(caption):
-    """The source of the module that a caption of the gallery names, and of the experiments that it imports."""
-    if "`python3 run.py bench --render`" in caption:
-        return (DOCS.parent / "benchmarks" / "page.py").read_text()
-    module = re.search(r"`((?:experiments|tests\.report)\.\w+)`$", caption)[1]
-    source = (DOCS.parent / f"{module.replace('.', '/')}.py").read_text()
-    parts = re.findall(r"^from experiments import (.+)$|^from experiments\.(\w+) import", source, re.MULTILINE)
+def drawing(text):
+    """The source of the modules that a page names, and of the experiments that they import."""
+    names = {f"experiments/{name}.py" for name in re.findall(r"experiments[./](\w+)", text)}
+    names |= {"tests/report/pictures.py"} if "-m tests.report.pictures" in text else set()
+    names |= {"benchmarks/page.py"} if "`python3 run.py bench --render`" in text else set()
+    sources = [(DOCS.parent / name).read_text() for name in sorted(names) if (DOCS.parent / name).exists()]
+    parts = re.findall(
+        r"^from experiments import (.+)$|^from experiments\.(\w+) import", "".join(sources), re.MULTILINE
+    )
     beside = {name.strip() for several, one in parts for name in (several or one).split(",")}
     paths = [DOCS.parent / "experiments" / f"{name}.py" for name in beside]
-    return "".join([source, *(path.read_text() for path in paths if path.exists())])
+    return "".join([*sources, *(path.read_text() for path in paths if path.exists())])
 
 
-def test_every_figure_of_the_gallery_names_the_command_that_draws_it():
-    found = re.findall(r"\{figure\} figures/(\w+)\.png\n:alt: .*\n\n(.*)\n", (DOCS / "gallery.md").read_text())
-    assert sorted(name for name, _ in found) == sorted(path.stem for path in (DOCS / "figures").glob("*.png"))
-    for name, caption in found:
-        assert {name, name.partition("_")[2] or name} & set(re.findall(r"\w+", drawing(caption))), name
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+def test_a_page_names_what_draws_its_figures(page):
+    text = page.read_text()
+    words = set(re.findall(r"\w+", drawing(text)))
+    for name in re.findall(r"figures/(\w+)\.png", text):
+        assert {name, name.partition("_")[2] or name} & words, name
 
 
 def test_slopes_are_those_of_the_longest_lists():

@@ -26,8 +26,8 @@ def code_of(path):
     return [re.sub(r"^%.*$", "", source, flags=re.MULTILINE) for source in cells(path, "code")]
 
 
-def test_there_are_six_and_no_outputs():
-    assert sorted(NOTEBOOKS) == ["certify_yours", "clicks", "first_ranker", "from_lightgbm", "hybrid", "online"]
+def test_they_hold_no_outputs():
+    assert len(NOTEBOOKS) >= 3
     assert {path.suffix for path in PATHS} == {".md"}  # text: outputs have no place in it
 
 
