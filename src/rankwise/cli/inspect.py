@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rankwise._diagnose.findings import Diagnosis, Finding
 from rankwise.cli import reading, wording
 from rankwise.cli.columns import candidates, owners, read_columns_file, write_columns_file
-from rankwise.cli.options import argument, option
+from rankwise.cli.options import argument, output_option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import plural
@@ -32,8 +32,10 @@ def inspect(
     files: list[Path] = argument(
         ..., "Judged queries in any format (- is standard input), folders of parts; further files are other splits."
     ),
-    per_feature: bool = option(False, "Also print a line for each feature.", "--per-feature", "--features"),
-    write_columns: Path | None = option(None, "Write roles and kinds of columns to this TOML file, for --columns."),
+    per_feature: bool = output_option(False, "Also print a line for each feature.", "--per-feature", "--features"),
+    write_columns: Path | None = output_option(
+        None, "Write roles and kinds of columns to this TOML file, for --columns."
+    ),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
