@@ -327,10 +327,10 @@ def tour(place: Fresh) -> None:
     printed = {words[0]: place.rankwise(*words) for words in commands}
     for command, expected in {
         "inspect": "120 queries, 1,668 documents, 6 features",
-        "train": "certified by them: nDCG@10 on future queries is",
+        "train": "certified: nDCG@10 on future queries",
         "evaluate": "nDCG@10",
         "rank": "qid,docid,rank,score",
-        "certify": "on future queries <=",
+        "certify": "1 - nDCG@10 on future queries",
     }.items():
         if expected not in printed[command]:
             raise CheckFailed(f"rankwise {command} does not say {expected!r}, but:\n{printed[command]}")
