@@ -104,12 +104,18 @@ def test_inspect_once_train_once_rank_anything(run, table, tmp_path):
     code, out, err = run(*lines_of(command), *QUICK)
     assert code == 0
     assert err == ""
-    model, columns, trained, tested, certified = out.splitlines()
+    model, columns, trained, tested, certified, *following = out.splitlines()
     assert model.startswith("SmoothRank on ")
     assert columns.startswith("features from 11 columns, 6 left out")
     assert trained.startswith("trained on 240 queries")
     assert tested.startswith("tested on 60 queries that were held out")
     assert certified.startswith("certified: nDCG@10 on future queries is at least 0.")
+    options = "--qid search_id --label relevance --docid sku --ignore ordered"
+    assert following[2::3] == [
+        "rankwise evaluate shop.csv --model model.rankwise",
+        f"rankwise compare shop.csv {options}",
+        "rankwise export model.rankwise --to python --sample shop.csv -o model.py",
+    ]
 
     # rank: other rows, columns in another order and more of them, categories that training did not see, no labels
     new = shop(20, seed=5)

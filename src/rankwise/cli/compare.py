@@ -110,6 +110,8 @@ def compare(
     plain = as_what == "text" and not as_json
     if out is not None and plain:
         print(f"all results: {out}", flush=True)
+    if plain and report is None and out is None and str(data) != "-":
+        print(f"\nto see queries, features and errors:\n{shlex.join(['rankwise', 'report', *sys.argv[2:]])}")
     if report is not None:
         typed = shlex.join(["rankwise", *sys.argv[1:]])
         if not write_report_or_warn(found, report, command=typed, verbose=not as_json, **shown):

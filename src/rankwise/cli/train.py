@@ -10,6 +10,7 @@ import ast
 import json
 import logging
 import math
+import shlex
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankwise._progress import report_progress
 from rankwise.cli import reading, wording
+from rankwise.cli.columns import reading_words
 from rankwise.cli.options import data_option, model_option, online_option, output_option, parts_option
 from rankwise.errors import Interrupted, RankwiseError, did_you_mean, warn
 
@@ -135,6 +137,7 @@ def train(
     from rankwise._kernels.parallel import announce_kernels
 
     batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
+    words = reading_words(reads, reads.get("columns"))
     reads = reading.keeping_missing(reads, [batch])
     batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
@@ -154,6 +157,19 @@ def train(
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
     run.show(as_json)
+    if words and not as_json:
+        _show_next(data, target, words)
+
+
+def _show_next(data: Path, target: Path, words: list[str]) -> None:
+    """Print commands to go on with, which need the same options to read the table, or none."""
+    file, model = str(data), str(target)
+    for what, command in {
+        "to evaluate it, best on queries that it has not seen": ["evaluate", file, "--model", model],
+        "to compare rankers on this data": ["compare", file, *words],
+        "to export it": ["export", model, "--to", "python", "--sample", file, "-o", "model.py"],
+    }.items():
+        print(f"\n{what}:\n{shlex.join(['rankwise', *command])}")
 
 
 def _moves_weights_alike(model: "Ranker") -> bool:
