@@ -348,13 +348,16 @@ def demonstration(place: Fresh) -> None:
     """What needs extras: the demonstration with its report, a report of one's own, an export, the service."""
     place.begin()
     place.rankwise("demo", "--queries", 60, "--out", "demo")
-    place.rankwise("report", "demo/train.txt", "-r", "RidgeRanker", "-o", "report.html")
+    place.call("-c", TABLES)
+    columns = ("--qid", "query", "--label", "grade", "--docid", "url")
+    place.rankwise("report", "my.csv", *columns, "-r", "RidgeRanker", "-o", "report.html")
     for page in ("demo/rankwise-demo.html", "report.html"):
         text = (place.work / page).read_text(encoding="utf-8")
         if "</html>" not in text or re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"']?http", text):
             raise CheckFailed(f"{page} is not one complete page that needs no network")
-    place.rankwise("certify", "demo/winner.rankwise", "--holdout", "demo/test.txt")
-    place.rankwise("export", "demo/winner.rankwise", "--to", "onnx", "--sample", "demo/test.txt", "-o", "exported")
+    place.rankwise("train", "my.csv", *columns, "-r", "RidgeRanker")
+    place.rankwise("certify", "model.rankwise", "--holdout", "my_test.csv", *columns)
+    place.rankwise("export", "model.rankwise", "--to", "onnx", "--sample", "my_test.csv", *columns, "-o", "exported")
     place.rankwise("serve", "--demo", "--port", 0, "--seconds", 3)
 
 

@@ -310,3 +310,26 @@ def test_names_of_columns_are_quoted(run, tmp_path):
     write(tmp_path / "shop.csv", rows, [*COLUMNS, strange])
     assert run("inspect", "shop.csv", "--write-columns", "columns.toml")[0] == 0
     assert tomllib.loads((tmp_path / "columns.toml").read_text(encoding="utf-8"))["kinds"][strange] == "category"
+
+
+def test_commands_for_a_table_of_numbers_run_as_they_are_printed(run, tmp_path):
+    lists = rw.make_lists(30, documents=6, features=3, random_state=2)
+    names = lists.names()
+    rows = [
+        {"query": names[query], "url": f"u{row}", "grade": y, **dict(zip("abc", x, strict=True))}
+        for row, (query, y, x) in enumerate(zip(lists.query_of_row, lists.y, lists.X, strict=True))
+    ]
+    write(tmp_path / "my.csv", rows, tuple(rows[0]))
+    out = run("inspect", "my.csv")[1]
+    code, out, err = run(*lines_of(out.splitlines()[-1]), *QUICK)
+    assert (code, err) == (0, "")
+    commands = [line for line in out.splitlines() if line.startswith("rankwise ")]
+    assert [lines_of(command)[0] for command in commands] == ["evaluate", "compare", "export"]
+    for command in commands:
+        words = lines_of(command)
+        quick = ("-r", "RidgeRanker", "--folds", "3") if words[0] == "compare" else ()
+        code, out, err = run(*words, *quick)
+        assert code == 0, err
+        if quick:
+            report = "rankwise report my.csv --qid query --label grade --docid url -r RidgeRanker --folds 3"
+            assert out.splitlines()[-1] == report

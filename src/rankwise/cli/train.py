@@ -158,16 +158,16 @@ def train(
     run.fit()
     run.show(as_json)
     if words and not as_json:
-        _show_next(data, target, words)
+        _show_next(data, target, words, [] if hasattr(batch, "features_") else words)
 
 
-def _show_next(data: Path, target: Path, words: list[str]) -> None:
-    """Print commands to go on with, which need the same options to read the table, or none."""
+def _show_next(data: Path, target: Path, words: list[str], for_model: list[str]) -> None:
+    """Print commands to go on with, and the options by which they read the table without and with the model."""
     file, model = str(data), str(target)
     for what, command in {
-        "to evaluate it, best on queries that it has not seen": ["evaluate", file, "--model", model],
+        "to evaluate it, best on queries that it has not seen": ["evaluate", file, "--model", model, *for_model],
         "to compare rankers on this data": ["compare", file, *words],
-        "to export it": ["export", model, "--to", "python", "--sample", file, "-o", "model.py"],
+        "to export it": ["export", model, "--to", "python", "--sample", file, *for_model, "-o", "model.py"],
     }.items():
         print(f"\n{what}:\n{shlex.join(['rankwise', *command])}")
 
