@@ -43,6 +43,7 @@ class Installed:
 @pytest.mark.skipif(os.name != "posix", reason="paths of POSIX")
 def test_w8_the_command_fits_how_the_package_was_installed(monkeypatch, origin, command):
     monkeypatch.setattr(_extras, "distribution", lambda name: Installed(origin))
+    monkeypatch.setattr(_extras, "_installer", lambda: "pip install")
     assert _extras.install_command("onnx") == command
 
 
@@ -51,9 +52,25 @@ def test_w8_a_source_tree_that_is_not_installed_names_its_folder(monkeypatch):
         raise _extras.PackageNotFoundError(name)
 
     monkeypatch.setattr(_extras, "distribution", missing)
-    command = _extras.install_command("onnx")
-    folder = command.removeprefix("pip install '.[onnx]' in ")
+    monkeypatch.setattr(_extras, "_installer", lambda: "pip install")
+    folder = _extras.install_command("onnx").partition("pip install '.[onnx]' in ")[2]
     assert os.path.isfile(os.path.join(folder, "pyproject.toml"))
+
+
+def test_the_installer_is_one_that_this_environment_has(monkeypatch, tmp_path):
+    here = tmp_path / "an environment"
+    here.mkdir()
+    monkeypatch.setattr(sys, "prefix", str(here))
+    monkeypatch.setattr(sys, "executable", str(here / "python"))
+    has_pip = True
+    monkeypatch.setattr(_extras.importlib.util, "find_spec", lambda name: has_pip or None)
+    assert _extras._installer() == "pip install"
+    has_pip = False
+    assert _extras._installer() == f"uv pip install --python '{here / 'python'}'"
+    monkeypatch.setenv("VIRTUAL_ENV", str(here))
+    assert _extras._installer() == "uv pip install"
+    (here / "pipx_metadata.json").write_text("{}")
+    assert _extras._installer() == "pipx runpip rankwise install"
 
 
 def test_w17_threads_of_lightgbm_sleep_while_they_wait():

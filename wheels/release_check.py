@@ -129,6 +129,14 @@ def check_tag(tag: str, version: str) -> None:
         raise CheckFailed(f"the tag is {tag}, and the sources are version {version}: expected v{version}")
 
 
+def check_citation(citation: str, changelog: str, version: str) -> None:
+    """Refuse a citation of another version or date than those of the changelog."""
+    stated = dict(re.findall(r"^(version|date-released): (.+)$", citation, re.MULTILINE))
+    heading = f"\n## {version} ({stated.get('date-released')})\n"
+    if stated.get("version") != version or heading not in changelog:
+        raise CheckFailed(f"CITATION.cff must state version {version} and the date of its section of CHANGELOG.md")
+
+
 def release_notes(changelog: str, version: str) -> str:
     """The section of the changelog about one version.
 
@@ -327,10 +335,10 @@ def tour(place: Fresh) -> None:
     printed = {words[0]: place.rankwise(*words) for words in commands}
     for command, expected in {
         "inspect": "120 queries, 1,668 documents, 6 features",
-        "train": "certified by them: nDCG@10 on future queries is",
+        "train": "certified: nDCG@10 on future queries",
         "evaluate": "nDCG@10",
         "rank": "qid,docid,rank,score",
-        "certify": "on future queries <=",
+        "certify": "1 - nDCG@10 on future queries",
     }.items():
         if expected not in printed[command]:
             raise CheckFailed(f"rankwise {command} does not say {expected!r}, but:\n{printed[command]}")
@@ -340,21 +348,24 @@ def demonstration(place: Fresh) -> None:
     """What needs extras: the demonstration with its report, a report of one's own, an export, the service."""
     place.begin()
     place.rankwise("demo", "--queries", 60, "--out", "demo")
-    place.rankwise("report", "demo/train.txt", "-r", "RidgeRanker", "-o", "report.html")
+    place.call("-c", TABLES)
+    columns = ("--qid", "query", "--label", "grade", "--docid", "url")
+    place.rankwise("report", "my.csv", *columns, "-r", "RidgeRanker", "-o", "report.html")
     for page in ("demo/rankwise-demo.html", "report.html"):
         text = (place.work / page).read_text(encoding="utf-8")
         if "</html>" not in text or re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"']?http", text):
             raise CheckFailed(f"{page} is not one complete page that needs no network")
-    place.rankwise("certify", "demo/winner.rankwise", "--holdout", "demo/test.txt")
-    place.rankwise("export", "demo/winner.rankwise", "--to", "onnx", "--sample", "demo/test.txt", "-o", "exported")
+    place.rankwise("train", "my.csv", *columns, "-r", "RidgeRanker")
+    place.rankwise("certify", "model.rankwise", "--holdout", "my_test.csv", *columns)
+    place.rankwise("export", "model.rankwise", "--to", "onnx", "--sample", "my_test.csv", *columns, "-o", "exported")
     place.rankwise("serve", "--demo", "--port", 0, "--seconds", 3)
 
 
 # --------------------------------------------------------------------------------------------------------- whole check
 
 
-def check_python(interpreter: str, folder: Path, given: argparse.Namespace) -> None:
-    """Everything that depends on the interpreter."""
+def check_python(interpreter: str, folder: Path, given: argparse.Namespace) -> str:
+    """Everything that depends on the interpreter; returns its name."""
     wheel, every = wheel_in(folder), f"[{','.join(extras())}]"
     with fresh(interpreter) as place:
         called = place.call("-c", "import platform as p; print(p.python_implementation(), p.python_version())").strip()
@@ -387,6 +398,15 @@ def check_python(interpreter: str, folder: Path, given: argparse.Namespace) -> N
         place.install(sdist_in(folder), *_limits(place, given))
         place.check()
         tour(place)
+    return called
+
+
+def not_tried(tried: Sequence[str]) -> list[str]:
+    """The Pythons that pyproject.toml declares and of which none was tried."""
+    named = re.findall(
+        r"^Programming Language :: Python :: (3\.\d+)$", "\n".join(project()["project"]["classifiers"]), re.M
+    )
+    return [version for version in named if not any(f" {version}." in f"{one}." for one in tried)]
 
 
 def _limits(place: Fresh, given: argparse.Namespace) -> list[Any]:
@@ -441,7 +461,9 @@ def check(given: argparse.Namespace) -> None:
         version = version_of_sources()
         with step(f"{given.tag} is the tag of the sources, and the changelog and the address are those of a release"):
             check_tag(given.tag, version)
-            notes = release_notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version)
+            changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+            notes = release_notes(changelog, version)
+            check_citation((ROOT / "CITATION.cff").read_text(encoding="utf-8"), changelog, version)
             check_address(repository())
         if given.notes:  # a page of their own, beside which there are no files
             linked = absolute_links(notes, repository().rstrip("/"), given.tag)
@@ -456,8 +478,11 @@ def check(given: argparse.Namespace) -> None:
         check_metadata(folder)
     if given.only_build:
         return
-    for interpreter in given.python or [sys.executable]:
-        check_python(interpreter, folder, given)
+    tried = [check_python(interpreter, folder, given) for interpreter in given.python or [sys.executable]]
+    rest = not_tried(tried)
+    print(
+        f"ready on {', '.join(tried)}" + (f"; declared, and not tried here: Python {', '.join(rest)}" if rest else "")
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

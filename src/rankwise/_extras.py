@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import os
+import shlex
 import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -69,7 +70,7 @@ def require(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         # packages that results are only converted to, such as pandas, are the user's choice and in no extra
-        command = install_command(EXTRAS[package]) if package in EXTRAS else f"pip install {package}"
+        command = install_command(EXTRAS[package]) if package in EXTRAS else f"{_installer()} {package}"
         raise MissingExtraError(f"{package} is not installed; run {command}") from error
     finally:
         if asleep:
@@ -98,13 +99,23 @@ def install_command(extra: str) -> str:
     try:
         origin = distribution("rankwise").read_text("direct_url.json")
     except PackageNotFoundError:  # a source tree on the path
-        return f"pip install '.[{extra}]' in {Path(__file__).parents[2]}"
+        return f"{_installer()} '.[{extra}]' in {Path(__file__).parents[2]}"
     if origin is None:  # from an index
-        return f"pip install 'rankwise[{extra}]'"
+        return f"{_installer()} 'rankwise[{extra}]'"
     facts = json.loads(origin)
     if "dir_info" in facts:
         editable = "-e " if facts["dir_info"].get("editable") else ""
         folder = url2pathname(urlsplit(facts["url"]).path)
-        return f"pip install {editable}'.[{extra}]' in {folder}"
+        return f"{_installer()} {editable}'.[{extra}]' in {folder}"
     kind = f"{facts['vcs_info']['vcs']}+" if "vcs_info" in facts else ""
-    return f"pip install 'rankwise[{extra}] @ {kind}{facts['url']}'"
+    return f"{_installer()} 'rankwise[{extra}] @ {kind}{facts['url']}'"
+
+
+def _installer() -> str:
+    """The command that installs into this environment: pipx and uv make some without a pip that a shell would find."""
+    if Path(sys.prefix, "pipx_metadata.json").exists():
+        return "pipx runpip rankwise install"
+    if importlib.util.find_spec("pip"):
+        return "pip install"
+    active = os.environ.get("VIRTUAL_ENV") == sys.prefix
+    return "uv pip install" if active else f"uv pip install --python {shlex.quote(sys.executable)}"

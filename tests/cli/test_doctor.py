@@ -8,6 +8,8 @@ import numba
 import pytest
 
 from rankwise._kernels.machine import pack
+from rankwise._kernels.parallel import cores
+from rankwise.cli.doctor import _ADDS
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_why_there_is_no_pack(doctor, run, packs, monkeypatch):
     found = doctor()["pack"]
     assert (found["found"], found["used"]) == (True, False)
     assert found["reason"].endswith("is not used: it is not a pack of this version")
-    assert "pack         not used: the pack " in run("doctor")[1]
+    assert "pack   none came with the installation: the pack " in run("doctor")[1]
     monkeypatch.setenv("RANKWISE_PACK", "0")
     pack.open_installed.cache_clear()
     assert doctor()["pack"]["reason"] == "RANKWISE_PACK=0 turns packs off"
@@ -90,6 +92,19 @@ def test_extras_are_listed_with_the_command_for_those_that_are_missing(doctor, r
     assert doctor()["extras"]["lightgbm"] == "installed"
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     command = doctor()["extras"]["lightgbm"]
-    assert command.startswith("pip install ")
+    assert "pip install " in command
     assert "[lightgbm]" in command
-    assert f"not installed: lightgbm; run {command}" in run("doctor")[1]
+    out = run("doctor")[1]
+    assert "  lightgbm    no   boosted trees grown by LightGBM\n" in out
+    assert f"to install it: {command}\n" in out
+
+
+def test_every_extra_says_what_it_adds(doctor):
+    assert set(doctor()["extras"]) == set(_ADDS)
+
+
+def test_threads_are_those_that_fits_use(doctor, monkeypatch, run):
+    assert doctor()["threads"]["used"] == cores()
+    monkeypatch.setattr("rankwise._kernels.parallel.cores", lambda: 3)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert "Threads       3, of 8 cores of this machine;" in run("doctor")[1]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 import rankwise as rw
 from rankwise.cli import app, main
@@ -162,9 +163,43 @@ def test_help_fits_into_eighty_columns(run, name):
     assert "…" not in out
 
 
-def test_options_mean_the_same_in_every_command():
-    import typer
+def every_command():
+    """Each command by its words, those of clicks too."""
+    group = typer.main.get_command(app)
+    clicks = group.commands["clicks"]
+    return {
+        **{(): group, ("clicks",): clicks},
+        **{(name,): command for name, command in group.commands.items()},
+        **{("clicks", name): command for name, command in clicks.commands.items()},
+    }
 
+
+def test_a_flag_has_no_type_in_help(run):
+    for words in every_command():
+        out = run(*words, "--help")[1]
+        assert "bool" not in out, words
+
+
+def test_commands_stand_in_panels(run):
+    out = run("--help")[1]
+    panels = re.findall(r"^╭─ (\w+) ─+╮$", out, re.MULTILINE)
+    assert panels == ["Options", "Start", "Data", "Model", "Online", "Output"]
+
+
+def test_no_panel_is_a_heap():
+    for words, command in every_command().items():
+        options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+        lacking = [one.opts[0] for one in options if one.rich_help_panel is None]
+        assert len(lacking) <= 8, f"{words}: declare some by model_option or another function of cli/options.py"
+
+
+def test_the_options_of_train_come_in_the_order_of_panels(run):
+    out = run("train", "--help")[1]
+    panels = [name.split(" (")[0] for name in re.findall(r"^╭─ (.+?) ─+╮$", out, re.MULTILINE)]
+    assert panels == ["Arguments", "Data", "Columns of a table", "Model", "Online", "Parts", "Output"]
+
+
+def test_options_mean_the_same_in_every_command():
     known: dict[str, set[str]] = {}
     for command in typer.main.get_command(app).commands.values():
         for parameter in command.params:
@@ -177,8 +212,6 @@ def test_options_mean_the_same_in_every_command():
 
 
 def test_every_command_that_prints_results_has_json():
-    import typer
-
     commands = typer.main.get_command(app).commands
     clicks = commands.pop("clicks").commands  # a command with commands of its own
     for name, command in {**commands, **{f"clicks {name}": one for name, one in clicks.items()}}.items():

@@ -104,12 +104,18 @@ def test_inspect_once_train_once_rank_anything(run, table, tmp_path):
     code, out, err = run(*lines_of(command), *QUICK)
     assert code == 0
     assert err == ""
-    model, columns, trained, tested, certified = out.splitlines()
+    model, columns, trained, tested, certified, *following = out.splitlines()
     assert model.startswith("SmoothRank on ")
     assert columns.startswith("features from 11 columns, 6 left out")
     assert trained.startswith("trained on 240 queries")
     assert tested.startswith("tested on 60 queries that were held out")
     assert certified.startswith("certified: nDCG@10 on future queries is at least 0.")
+    options = "--qid search_id --label relevance --docid sku --ignore ordered"
+    assert following[2::3] == [
+        "rankwise evaluate shop.csv --model model.rankwise",
+        f"rankwise compare shop.csv {options}",
+        "rankwise export model.rankwise --to python --sample shop.csv -o model.py",
+    ]
 
     # rank: other rows, columns in another order and more of them, categories that training did not see, no labels
     new = shop(20, seed=5)
@@ -304,3 +310,26 @@ def test_names_of_columns_are_quoted(run, tmp_path):
     write(tmp_path / "shop.csv", rows, [*COLUMNS, strange])
     assert run("inspect", "shop.csv", "--write-columns", "columns.toml")[0] == 0
     assert tomllib.loads((tmp_path / "columns.toml").read_text(encoding="utf-8"))["kinds"][strange] == "category"
+
+
+def test_commands_for_a_table_of_numbers_run_as_they_are_printed(run, tmp_path):
+    lists = rw.make_lists(30, documents=6, features=3, random_state=2)
+    names = lists.names()
+    rows = [
+        {"query": names[query], "url": f"u{row}", "grade": y, **dict(zip("abc", x, strict=True))}
+        for row, (query, y, x) in enumerate(zip(lists.query_of_row, lists.y, lists.X, strict=True))
+    ]
+    write(tmp_path / "my.csv", rows, tuple(rows[0]))
+    out = run("inspect", "my.csv")[1]
+    code, out, err = run(*lines_of(out.splitlines()[-1]), *QUICK)
+    assert (code, err) == (0, "")
+    commands = [line for line in out.splitlines() if line.startswith("rankwise ")]
+    assert [lines_of(command)[0] for command in commands] == ["evaluate", "compare", "export"]
+    for command in commands:
+        words = lines_of(command)
+        quick = ("-r", "RidgeRanker", "--folds", "3") if words[0] == "compare" else ()
+        code, out, err = run(*words, *quick)
+        assert code == 0, err
+        if quick:
+            report = "rankwise report my.csv --qid query --label grade --docid url -r RidgeRanker --folds 3"
+            assert out.splitlines()[-1] == report

@@ -52,6 +52,25 @@ def test_a_changelog_that_is_not_ready_is_refused(changelog, said):
         release_check.release_notes(changelog, "1.2.0")
 
 
+@pytest.mark.parametrize("citation", ["", "version: 1.1.0\ndate-released: 2026-10-01\n", "version: 1.2.0\n"])
+def test_a_citation_of_another_version_or_day_is_refused(citation):
+    release_check.check_citation("title: a\nversion: 1.2.0\ndate-released: 2026-11-20\n", CHANGELOG, "1.2.0")
+    with pytest.raises(CheckFailed, match=r"CITATION\.cff must state version 1\.2\.0"):
+        release_check.check_citation(citation, CHANGELOG, "1.2.0")
+
+
+def test_the_checkout_states_one_version():
+    version = release_check.version_of_sources()
+    changelog, citation = ((ROOT / name).read_text(encoding="utf-8") for name in ("CHANGELOG.md", "CITATION.cff"))
+    release_check.check_citation(citation, changelog, version)
+    assert f'"version": "{version}"' in (ROOT / "docs" / "versions.json").read_text(encoding="utf-8")
+
+
+def test_pythons_that_are_declared_and_not_tried_are_named(monkeypatch):
+    assert release_check.not_tried(["CPython 3.11.7", "CPython 3.12.1", "CPython 3.13.0"]) == ["3.14"]
+    assert release_check.not_tried(["CPython 3.1.0"]) == ["3.11", "3.12", "3.13", "3.14"]
+
+
 def test_a_tag_of_another_version_is_refused():
     release_check.check_tag("v1.2.0", "1.2.0")
     for tag in ("1.2.0", "v1.2", "v1.2.1"):
@@ -71,6 +90,7 @@ def test_other_addresses_may_be_published():
 
 def test_links_of_the_notes_lead_into_the_repository(tmp_path, monkeypatch):
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.replace("A thing.", "A [thing](docs/thing.md#part)."))
+    (tmp_path / "CITATION.cff").write_text("version: 1.2.0\ndate-released: 2026-11-20\n")
     for name, found in (("version_of_sources", "1.2.0"), ("repository", "https://forge.invalid/a/")):
         monkeypatch.setattr(release_check, name, lambda found=found: found)
     for name in ("build", "check_contents", "check_metadata"):

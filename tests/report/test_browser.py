@@ -65,6 +65,31 @@ def test_every_figure_is_drawn(wide):
     assert wide.run(f"{figures}.every(one => one.querySelector('svg').getAttribute('aria-label').length > 10)")
 
 
+def test_a_phone_shows_the_recommendation_and_every_verdict(narrow):
+    box = "(one => { const box = one.getBoundingClientRect(); return [box.left, box.right, box.bottom]; })"
+    left, right, bottom = narrow.run(f"{box}(document.querySelector('.take'))")
+    assert left >= 0
+    assert right <= 390
+    assert bottom <= 844  # without scrolling
+    places = narrow.run(f"[...document.querySelectorAll('#results .verdict')].map({box})")
+    assert places
+    assert all(right <= 390 for _, right, _ in places)
+
+
+def test_the_chart_of_queries_opens_on_the_ranker_to_take(wide, comparison):
+    shown = wide.run("numbers.recommendation.shown")
+    assert shown != comparison.baseline
+    assert wide.run("numbers.rankers[chosenRanker()]") == shown
+    assert wide.run("byId('changes-title').textContent").startswith(f"nDCG@5: {shown} minus ")
+
+
+def test_small_groups_are_faded(wide):
+    """Both groups of the slice have 12 queries."""
+    assert wide.run("document.querySelectorAll('#slices tbody tr:not(.few)').length") == 0
+    assert float(wide.run("getComputedStyle(document.querySelector('#slices tr.few td')).opacity")) < 1
+    assert float(wide.run("getComputedStyle(document.querySelector('#slices .dot.few')).opacity")) < 1
+
+
 @pytest.mark.parametrize("width", ["wide", "narrow"])
 def test_nothing_of_a_figure_leaves_its_place(request, width):
     page = request.getfixturevalue(width)

@@ -11,13 +11,12 @@ import os
 import sys
 import warnings
 from importlib import import_module
-from inspect import cleandoc
 from typing import Any
 
 import typer
 
 from rankwise._version import __version__
-from rankwise.cli.options import name_options, new_app, option
+from rankwise.cli.options import complete, new_app, option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
 
@@ -25,37 +24,31 @@ _INTERRUPTED = 130  # what shells report after Ctrl-C
 
 app = new_app(
     "rankwise",
-    "Train rankers for the measure that you report: read judged queries, train, rank, measure, compare, certify.",
+    "Train rankers for the measure that you report. Start with rankwise demo, or with a file: rankwise inspect my.csv",
 )
 
 
-def _reflow(text: str | None) -> str:
-    """A docstring with one line per paragraph, which a terminal of any width wraps."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text or "").split("\n\n"))
-
-
-# panel of the help -> names of its commands; each is a function of a module of this package with the same name
+# panel of the help -> names of its commands; each is in a module of this package with the same name
 _COMMANDS = {
-    "A first look": ("demo", "inspect", "convert", "split"),
-    "One ranker": ("train", "rank", "evaluate", "export"),
-    "Several rankers": ("compare", "report"),
-    "Guarantees": ("certify", "simulate"),
-    "A service": ("serve", "replay", "state"),
-    "This installation": ("doctor", "warm"),
+    "Start": ("demo", "doctor", "warm"),
+    "Data": ("inspect", "split", "convert"),
+    "Model": ("train", "rank", "evaluate", "certify", "compare"),
+    "Online": ("serve", "replay", "state", "clicks", "simulate"),
+    "Output": ("report", "export"),
 }
 _MODULES = {"report": "compare", "replay": "serve", "state": "serve"}  # a command in the module of another one
-# typer shows paragraphs as they are, so line breaks of the sources would remain
-for _panel, _commands in _COMMANDS.items():
-    for _name in _commands:
-        _command = getattr(import_module(f"{__name__}.{_MODULES.get(_name, _name)}"), _name)
-        name_options(_command)
-        app.command(_name, help=_reflow(_command.__doc__), rich_help_panel=_panel)(_command)
-
-_clicks = import_module(f"{__name__}.clicks").app  # a command with commands of its own
-for _command in _clicks.registered_commands:
-    _command.help = _reflow(_command.callback.__doc__)
-    name_options(_command.callback)
-app.add_typer(_clicks, name="clicks", rich_help_panel="Clicks")
+for _panel, _names in _COMMANDS.items():
+    for _name in _names:
+        _module = import_module(f"{__name__}.{_MODULES.get(_name, _name)}")
+        _commands = getattr(_module, "app", None)
+        if _commands is None:
+            app.command(_name, rich_help_panel=_panel)(getattr(_module, _name))
+        else:  # a command with commands of its own
+            app.add_typer(_commands, name=_name, rich_help_panel=_panel)
+            for _command in _commands.registered_commands:
+                complete(_command)
+for _command in app.registered_commands:
+    complete(_command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.options import argument, option
+from rankwise.cli.options import argument, data_option, measure_option, output_option, plan_option
 from rankwise.cli.wording import in_shell, show_certificate
 from rankwise.errors import RankwiseError
 
@@ -23,20 +23,20 @@ NOT_CERTIFIED = 3  # exit code: the input is valid, and no bound below the trivi
 @reading.with_options
 def certify(
     subject: Path | None = argument(None, "A saved ranker, or scores of the hold-out from any source."),
-    train: Path | None = option(None, "The queries that the ranker was trained on."),
-    holdout: Path | None = option(None, "Judged queries that were not used in training."),
-    measure: str | None = option(None, "For scores: nDCG@10 (default), AP, RR ...", "-m"),
-    delta: float = option(0.05, "Probability with which a guarantee may fail."),
-    row_radius: float | None = option(None, "Declared upper bound on the norm of future documents."),
-    longest: int | None = option(None, "Declared upper bound on the documents of a future query."),
-    unverified: bool = option(False, "Let the headline use constants that were not verified."),
-    details: bool = option(False, "Also print every formula, constant and condition."),
-    half_width: float | None = option(None, "Plan: number of queries for an interval of +- this width."),
-    difference: float | None = option(
-        None, "Plan: number of queries to detect this difference of two rankers (with --sd)."
+    train: Path | None = data_option(None, "The queries that the ranker was trained on."),
+    holdout: Path | None = data_option(None, "Judged queries that were not used in training."),
+    measure: str | None = measure_option(None, "For scores: nDCG@10 (default), AP, RR ...", "-m"),
+    delta: float = measure_option(0.05, "Probability with which a guarantee may fail."),
+    row_radius: float | None = measure_option(None, "Declared upper bound on the norm of future documents."),
+    longest: int | None = measure_option(None, "Declared upper bound on the documents of a future query."),
+    unverified: bool = measure_option(False, "Let the headline use constants that were not verified."),
+    details: bool = output_option(False, "Also print every formula, constant and condition."),
+    half_width: float | None = plan_option(None, "Number of queries for an interval of +- this width."),
+    difference: float | None = plan_option(
+        None, "Number of queries to detect this difference of two rankers (with --sd)."
     ),
-    sd: float | None = option(None, "Plan: the expected standard deviation."),
-    power: float = option(0.8, "Plan: probability of detecting the difference."),
+    sd: float | None = plan_option(None, "The expected standard deviation."),
+    power: float = plan_option(0.8, "Probability of detecting the difference."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],

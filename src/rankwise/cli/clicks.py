@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwise.cli import reading, wording
-from rankwise.cli.options import argument, new_app, option
+from rankwise.cli import options, reading, wording
+from rankwise.cli.options import (
+    argument,
+    data_option,
+    model_option,
+    new_app,
+    output_option,
+    pages_option,
+    plan_option,
+)  # fmt: skip
 from rankwise.errors import DataError, RankwiseError
 from rankwise.io.sources import plain_number
 
@@ -24,23 +32,39 @@ if TYPE_CHECKING:
 
 app = new_app("clicks", "Click logs: bound the value of new rankers, learn from clicks, interleave.")
 
-DOCUMENTS = option(..., "Candidates with features, query ids and document ids: CSV, LETOR ...", "-d")
+DOCUMENTS = data_option(..., "Candidates with features, query ids and document ids: CSV, LETOR ...", "-d")
 TauOption = Annotated[
-    float, typer.Option(help="Clip propensities below at this; choose it before you look at the clicks.")
+    float,
+    typer.Option(
+        help="Clip propensities below at this; choose it before you look at the clicks.",
+        rich_help_panel=options.MEASURES,
+    ),
 ]
-DeltaOption = Annotated[float, typer.Option(help="Probability with which the bounds may fail.")]
-CutoffOption = Annotated[int | None, typer.Option("--cutoff", "-k", min=1, help="Cut-off of DCG (default: the page).")]
+DeltaOption = Annotated[
+    float, typer.Option(help="Probability with which the bounds may fail.", rich_help_panel=options.MEASURES)
+]
+CutoffOption = Annotated[
+    int | None,
+    typer.Option("--cutoff", "-k", min=1, help="Cut-off of DCG (default: the page).", rich_help_panel=options.MEASURES),
+]
 DropOption = Annotated[
-    bool, typer.Option("--drop-unknown", help="Leave out sessions with documents that are not candidates.")
+    bool,
+    typer.Option(
+        "--drop-unknown",
+        help="Leave out sessions with documents that are not candidates.",
+        rich_help_panel=options.DATA,
+    ),
 ]
 
 
 def log_options(
     log: Path = argument(..., "The log: CSV with session, qid, docid, position, click; or JSON lines of ubi_queries."),
-    events: Path | None = option(None, "UBI: JSON lines of ubi_events; the log is then ubi_queries."),
-    action: list[str] | None = option(None, "UBI: an action_name that is a click; may be repeated."),
-    version: str | None = option(None, "UBI: entry of query_attributes that names the ranker.", "--version-attribute"),
-    depth: int | None = option(None, "UBI: hits that a page shows (default: all).", min=1),
+    events: Path | None = data_option(None, "UBI: JSON lines of ubi_events; the log is then ubi_queries."),
+    action: list[str] | None = data_option(None, "UBI: an action_name that is a click; may be repeated."),
+    version: str | None = data_option(
+        None, "UBI: entry of query_attributes that names the ranker.", "--version-attribute"
+    ),
+    depth: int | None = data_option(None, "UBI: hits that a page shows (default: all).", min=1),
 ) -> "Callable[[], Iterator[ClickLog]]":
     """Return what reads the log, block by block, from its beginning."""
     from rankwise.clicks.log import ClickLog
@@ -55,10 +79,10 @@ def log_options(
 
 
 def model_options(
-    propensities: Path | None = option(
+    propensities: Path | None = model_option(
         None, 'Position model: a file of clicks propensities, or {"theta": [1, 0.5, 0.33]}.', "-p"
     ),
-    theta: str | None = option(None, "Position model as numbers, 1,0.5,0.33, which are taken as is."),
+    theta: str | None = model_option(None, "Position model as numbers, 1,0.5,0.33, which are taken as is."),
 ) -> "Propensities":
     """Return the position model."""
     from rankwise.clicks.propensities import Propensities, given
@@ -99,12 +123,12 @@ def inspect_log(as_json: reading.JsonOption = False, *, blocks: "Callable[[], It
 @app.command()
 @with_log
 def propensities(
-    out: Path = option(..., "The JSON file to write.", "-o"),
-    how: Literal["swaps", "harvest", "click-rate"] = option(
+    out: Path = output_option(..., "The JSON file to write.", "-o"),
+    how: Literal["swaps", "harvest", "click-rate"] = model_option(
         "swaps", "From randomized swaps, or from rankers that showed the same documents elsewhere."
     ),
     delta: DeltaOption = 0.05,
-    png: Path | None = option(None, "Also draw them into this PNG (extra: plot)."),
+    png: Path | None = output_option(None, "Also draw them into this PNG (requires the extra plot)."),
     as_json: reading.JsonOption = False,
     *,
     blocks: "Callable[[], Iterator[ClickLog]]",
@@ -142,7 +166,7 @@ def _value_command(name: str, text: str) -> Callable[..., None]:
     @with_model
     @reading.with_options
     def command(
-        model: list[Path] = option(
+        model: list[Path] = model_option(
             ..., "A saved ranker, a TREC run, or CSV of qid, docid, rank; may be repeated.", "-m"
         ),
         documents: Path = DOCUMENTS,
@@ -215,17 +239,17 @@ app.command("compare")(
 @reading.with_options
 def learn(
     documents: Path = DOCUMENTS,
-    out: Path = option(..., "The file of the ranker.", "-o"),
-    ranker: Literal["ridge", "hinge", "softmax"] = option("ridge", "Loss to minimize, linear in the clicks."),
-    logged: Path | None = option(
+    out: Path = output_option(..., "The file of the ranker.", "-o"),
+    ranker: Literal["ridge", "hinge", "softmax"] = model_option("ridge", "Loss to minimize, linear in the clicks."),
+    logged: Path | None = model_option(
         None, "The logged linear ranker: learn near it, and replace it only if the gain is certified.", "--safe"
     ),
-    alpha: float | None = option(None, "Penalty of hinge and softmax (default 0.01)."),
+    alpha: float | None = model_option(None, "Penalty of hinge and softmax (default 0.01)."),
     tau: TauOption = 0.1,
     delta: DeltaOption = 0.05,
     cutoff: CutoffOption = None,
     drop: DropOption = False,
-    seed: reading.SeedOption = 0,
+    seed: int = model_option(0, "Seed of all random choices.", min=0),
     as_json: reading.JsonOption = False,
     *,
     blocks: "Callable[[], Iterator[ClickLog]]",
@@ -279,17 +303,17 @@ def learn(
 @reading.with_options
 def interleave(
     impressions: Path | None = argument(None, "CSV: impression, team (a or b), click; one line per shown document."),
-    plan: float | None = option(None, "Plan: number of impressions to detect a mean credit of this size."),
-    ties: float = option(0.5, "Plan: share of impressions without a winner."),
-    power: float = option(0.8, "Plan: probability of deciding by then."),
-    a: Path | None = option(None, "Write pages: the first saved ranker."),
-    b: Path | None = option(None, "Write pages: the second saved ranker."),
-    documents: Path | None = option(None, "Write pages: the candidates, one impression per query.", "-d"),
-    out: Path | None = option(None, "Write pages: the CSV file.", "-o"),
-    shown: int = option(10, "Write pages: documents on a page.", min=1),
+    plan: float | None = plan_option(None, "Number of impressions to detect a mean credit of this size."),
+    ties: float = plan_option(0.5, "Share of impressions without a winner."),
+    power: float = plan_option(0.8, "Probability of deciding by then."),
+    a: Path | None = pages_option(None, "The first saved ranker."),
+    b: Path | None = pages_option(None, "The second saved ranker."),
+    documents: Path | None = pages_option(None, "The candidates, one impression per query.", "-d"),
+    out: Path | None = pages_option(None, "The CSV file to write.", "-o"),
+    shown: int = pages_option(10, "Documents on a page.", min=1),
     delta: DeltaOption = 0.05,
-    png: Path | None = option(None, "Also draw the sequence into this PNG (extra: plot)."),
-    seed: reading.SeedOption = 0,
+    png: Path | None = output_option(None, "Also draw the sequence into this PNG (requires the extra plot)."),
+    seed: int = pages_option(0, "Seed of all random choices.", min=0),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],

@@ -218,6 +218,44 @@ def read_columns_file(path: Path) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value or name == "label"}
 
 
+def reading_words(
+    reads: Mapping[str, Any], columns: Path | None, left_out: Iterable[str] = (), *, roles: bool = True
+) -> list[str]:
+    """The options of a command that read a table in this way.
+
+    Parameters
+    ----------
+    reads : dict
+        What the options mean, see :func:`rankwise.cli.reading.options`.
+    columns : Path or None
+        The file of ``--columns``; what it says is not said again.
+    left_out : iterable of str
+        Further columns to leave out.
+    roles : bool, default=True
+        Whether to name the columns of ids and labels.
+
+    Returns
+    -------
+    list of str
+        The words, before they are quoted for a shell.
+    """
+    said = {} if columns is None else read_columns_file(columns)
+    words = [] if columns is None else ["--columns", str(columns)]
+    for role in ("qid", "label", "docid") if roles else ():
+        if reads.get(role, role) not in (said.get(role, role), None):
+            words += [f"--{role}", reads[role]]
+    every = dict.fromkeys([*reads.get("ignore", ()), *left_out])
+    ignored = [name for name in every if name not in said.get("ignore", ())]
+    if ignored:
+        words += ["--ignore", ",".join(f'"{name}"' if "," in name else name for name in ignored)]
+    if reads.get("grades") and reads["grades"] != said.get("grades"):
+        words += ["--labels", ",".join(f"{word}={grade:g}" for word, grade in reads["grades"].items())]
+    for name in ("unjudged", "missing"):
+        if reads[name] != "error":
+            words += [f"--{name}", reads[name]]
+    return words
+
+
 def write_columns_file(
     path: Path, source: str, roles: Mapping[str, Any], kinds: Sequence[tuple[str, str, str]]
 ) -> None:

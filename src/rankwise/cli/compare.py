@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankwise.cli import reading, wording
-from rankwise.cli.options import argument, option
+from rankwise.cli.options import argument, measure_option, model_option, output_option, report_option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import RankwiseError
 from rankwise.evaluation.statistics.multiple_testing import Correction
@@ -34,34 +34,34 @@ _NO_REPORT = 2  # exit code: all results are out, and the report could not be wr
 @reading.with_options
 def compare(
     data: Path = argument(..., "A folder of folds, or one file: LETOR text (.gz too, - for standard input), table ..."),
-    ranker: list[str] | None = option(
+    ranker: list[str] | None = model_option(
         None,
         "A ranker's name, lightgbm, all, or a file: a saved model or scores (NAME=FILE); may be repeated.",
         "-r",
         autocompletion=wording.rankers,
     ),
     measure: reading.MeasuresOption = ["nDCG@10", "AP"],  # noqa: B006
-    folds: int | None = option(None, "Number of folds of a file (default 5); 1 for a single split.", min=1),
-    baseline: str | None = option(None, "The ranker to test the others against (default: the first)."),
-    choose_by: str | None = option(None, "Measure used for model selection (default: the ranker's own)."),
-    resume: Path | None = option(None, "Keep finished parts in this folder, and resume from them."),
-    out: Path | None = option(None, "Also write all results to this file as JSON.", "-o"),
-    report: Path | None = option(None, "Also write a report to this HTML file, which works offline."),
-    documents: Path | None = option(None, "For the report: a table with a column docid and columns about documents."),
-    title: str | None = option(None, "The column of --documents to show in place of ids (default: title)."),
-    queries: Path | None = option(None, "For the report: a table with a column qid and columns about queries."),
-    slice_by: list[str] | None = option(
+    folds: int | None = model_option(None, "Number of folds of a file (default 5); 1 for a single split.", min=1),
+    baseline: str | None = model_option(None, "The ranker to test the others against (default: the first)."),
+    choose_by: str | None = model_option(None, "Measure used for model selection (default: the ranker's own)."),
+    resume: Path | None = model_option(None, "Keep finished parts in this folder, and resume from them."),
+    out: Path | None = output_option(None, "Also write all results to this file as JSON.", "-o"),
+    report: Path | None = report_option(None, "Also write a report to this HTML file, which works offline."),
+    documents: Path | None = report_option(None, "A table with a column docid and columns about documents."),
+    title: str | None = report_option(None, "The column of --documents to show in place of ids (default: title)."),
+    queries: Path | None = report_option(None, "A table with a column qid and columns about queries."),
+    slice_by: list[str] | None = report_option(
         None, "A column of --queries whose values are groups of queries; may be repeated.", "--slice"
     ),
     like: reading.LikeOption = None,
     ties: reading.TiesOption = None,
     empty: reading.EmptyOption = None,
     rel: reading.RelOption = None,
-    level: float = option(0.95, "Confidence level of the intervals and of the marks."),
-    test: Test = option("randomization", "Paired test over queries."),
-    correction: Correction = option("holm", "Correction for the number of tests."),
-    seed: int = option(0, "Seed of the folds and of the bootstrap.", min=0),
-    jobs: int | None = option(None, "Rankers and folds in parallel (default: every core).", "-j", min=1),
+    level: float = measure_option(0.95, "Confidence level of the intervals and of the marks."),
+    test: Test = measure_option("randomization", "Paired test over queries."),
+    correction: Correction = measure_option("holm", "Correction for the number of tests."),
+    seed: int = model_option(0, "Seed of the folds and of the bootstrap.", min=0),
+    jobs: int | None = model_option(None, "Rankers and folds in parallel (default: every core).", "-j", min=1),
     as_json: reading.JsonOption = False,
     as_what: reading.FormatOption = "text",
     *,
@@ -110,6 +110,8 @@ def compare(
     plain = as_what == "text" and not as_json
     if out is not None and plain:
         print(f"all results: {out}", flush=True)
+    if plain and report is None and out is None and str(data) != "-":
+        print(f"\nto see queries, features and errors:\n{shlex.join(['rankwise', 'report', *sys.argv[2:]])}")
     if report is not None:
         typed = shlex.join(["rankwise", *sys.argv[1:]])
         if not write_report_or_warn(found, report, command=typed, verbose=not as_json, **shown):
@@ -216,8 +218,8 @@ _OWN = ("out", "report")  # options of ``compare`` that have another meaning her
 
 
 def report(
-    out: Path = option(Path("report.html"), "The HTML file to write.", "-o"),
-    results: Path | None = option(None, "Also write all results to this file as JSON."),
+    out: Path = output_option(Path("report.html"), "The HTML file to write.", "-o"),
+    results: Path | None = output_option(None, "Also write all results to this file as JSON."),
     **comparing: Any,
 ) -> None:
     """Compare rankers and write one HTML report: tables, queries, curves, features, errors, certificates.

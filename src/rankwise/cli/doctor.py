@@ -1,7 +1,9 @@
 """``rankwise doctor``: what this installation consists of, and where its compiled code comes from."""
 
 import json
+import os
 import platform
+import sys
 import warnings
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
@@ -15,25 +17,39 @@ from rankwise.errors import RankwiseError
 
 _PACKAGES = ("rankwise", "numba", "llvmlite", "numpy", "scipy", "scikit-learn")
 _SOURCES = {"pack": "from the pack", "cache": "from the cache", "compiler": "by the compiler"}
+# What each extra adds.
+_ADDS = {
+    "catboost": "boosted trees grown by CatBoost",
+    "dask": "fits on a cluster",
+    "frames": "Parquet and Arrow files",
+    "lightgbm": "boosted trees grown by LightGBM",
+    "onnx": "export to ONNX",
+    "plot": "figures",
+    "report": "HTML reports",
+    "serve": "the service",
+    "torch": "losses for PyTorch",
+}
 
 
 def doctor(
     workloads: bool = option(
-        False, "Also run every workload, compiling what is missing, and count where code came from."
+        False, "Also run every part of the package, compiling what is missing, and count where code came from."
     ),
-    only: list[str] | None = option(None, "With --workloads: run only this one; may be repeated."),
+    only: list[str] | None = option(None, "With --workloads: run only this part; may be repeated."),
     as_json: reading.JsonOption = False,
 ) -> None:
-    """Show versions, extras, the cache folder, and whether the pack of compiled kernels is used; if not, why.
+    """Show versions, optional packages, threads, and where compiled code comes from.
 
-    Compiled code comes from the pack of the installation, from the cache folder of the user, or from the compiler, in
-    this order. Without options nothing is compiled.
+    Numeric code runs as machine code. It comes from the installation if that has a pack of compiled code for this
+    machine, else from a folder of the user, which keeps what was compiled before, else from the compiler. Without
+    options nothing is compiled.
 
     Example: rankwise doctor
 
     Example: rankwise doctor --json
     """
-    found: dict[str, Any] = {"versions": _versions(), "extras": _extras(), "cache": _cache(), "pack": _pack()}
+    found: dict[str, Any] = {"versions": _versions(), "extras": _extras(), "threads": _threads()}
+    found |= {"cache": _cache(), "pack": _pack()}
     if workloads or only:
         found["kernels"] = _run(only)
     if as_json:
@@ -58,6 +74,13 @@ def _extras() -> dict[str, str]:
     return {
         extra: install_command(extra) if missing_from(extra) else "installed" for extra in sorted({*EXTRAS.values()})
     }
+
+
+def _threads() -> dict[str, Any]:
+    """How many threads are used unless told otherwise, and the cores of the machine."""
+    from rankwise._kernels.parallel import cores
+
+    return {"used": cores(), "cores": os.cpu_count()}
 
 
 def _cache() -> dict[str, Any]:
@@ -107,24 +130,44 @@ def _run(only: list[str] | None) -> dict[str, Any]:
 
 def _lines(found: dict[str, Any]) -> list[str]:
     """What people read."""
-    cache, pack = found["cache"], found["pack"]
-    lines = [f"{name:<13}{text}" for name, text in found["versions"].items()]
-    installed = [extra for extra, state in found["extras"].items() if state == "installed"]
-    others = {extra: state for extra, state in found["extras"].items() if state != "installed"}
-    lines += ["", f"extras       {', '.join(installed) or 'none'}"]
-    lines += [f"             not installed: {extra}; run {command}" for extra, command in others.items()]
-    lines += ["", f"cache        {cache['folder'] or 'none: ' + cache['reason']}"]
-    if cache["folder"]:
-        lines.append(f"             {cache['kernels']} compiled kernels")
-    lines.append(f"pack         {pack['file'] if pack['used'] else 'not used: ' + pack['reason']}")
-    if pack["used"]:
-        lines.append(
-            f"             {pack['kernels']} compiled kernels, for processors with {', '.join(pack['features'])}"
-        )
+    versions, threads = found["versions"], found["threads"]
+    lines = [f"rankwise      {versions['rankwise']}, in {Path(__file__).parents[1]}"]
+    lines.append(f"Python        {versions['python']}: {sys.executable}")
+    lines += [f"{name:<14}{text}" for name, text in versions.items() if name not in ("rankwise", "python")]
+    lines += ["", "Optional packages (extras)"]
+    for extra, state in found["extras"].items():
+        installed = state == "installed"
+        lines.append(f"  {extra:<12}{'yes' if installed else 'no':<5}{_ADDS[extra]}")
+        lines += [] if installed else [f"{'':<19}to install it: {state}"]
+    less = f", of {threads['cores']} cores of this machine" if threads["used"] != threads["cores"] else ""
+    lines += ["", f"Threads       {threads['used']}{less}; results do not depend on it (--jobs, n_jobs=)"]
+    lines += ["", *_about_code(found["cache"], found["pack"])]
     if "kernels" in found:
         kernels = found["kernels"]
         lines += ["", "kernels      " + ", ".join(f"{kernels[key]} {text}" for key, text in _SOURCES.items())]
         for one in kernels["outside_pack"]:
             seconds = f", {one['seconds']:.1f} s" if one["seconds"] else ""
             lines.append(f"  {one['kernel']}{one['signature']}: {_SOURCES[one['source']]}{seconds}; {one['reason']}")
+    return lines
+
+
+def _about_code(cache: dict[str, Any], pack: dict[str, Any]) -> list[str]:
+    """Where compiled code comes from, and what to expect of the next call."""
+    lines = ["Compiled code (where there is none, the first use of a part of the package takes seconds)"]
+    if pack["used"]:
+        processors = ", ".join(pack["features"])
+        lines.append(f"  pack   {pack['kernels']} functions came with the installation: {pack['file']}")
+        lines.append(f"         for processors with {processors}")
+    else:
+        lines.append(f"  pack   none came with the installation: {pack['reason']}")
+    if cache["folder"]:
+        lines.append(f"  cache  {cache['kernels']} functions were compiled before, and are kept in {cache['folder']}")
+    else:
+        lines.append(f"  cache  nothing is kept: {cache['reason']}")
+    if not pack["used"]:
+        lines.append(
+            "  rankwise warm compiles everything now, for all later runs"
+            if cache["folder"]
+            else "  set RANKWISE_CACHE_DIR to a folder that you can write to: without one, every process compiles again"
+        )
     return lines

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise.cli import reading, wording
-from rankwise.cli.options import argument, option
+from rankwise.cli.options import argument, measure_option, model_option, output_option
 from rankwise.errors import RankwiseError
 
 
@@ -20,15 +20,15 @@ def evaluate(
     scores: list[Path] | None = argument(
         None, "Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
     ),
-    model: list[Path] | None = option(None, "A saved ranker; may be repeated."),
+    model: list[Path] | None = model_option(None, "A saved ranker; may be repeated."),
     measure: reading.MeasuresOption = ["nDCG@10", "AP", "RR"],  # noqa: B006
     like: reading.LikeOption = None,
     ties: reading.TiesOption = None,
     empty: reading.EmptyOption = None,
     rel: reading.RelOption = None,
-    level: float = option(0.95, "Confidence level of the intervals."),
-    per_query: bool = option(False, "Also print a line for each query."),
-    tie_range: bool = option(False, "Also print the smallest and largest mean over all orders of equal scores."),
+    level: float = measure_option(0.95, "Confidence level of the intervals."),
+    per_query: bool = output_option(False, "Also print a line for each query."),
+    tie_range: bool = output_option(False, "Also print the smallest and largest mean over all orders of equal scores."),
     as_json: reading.JsonOption = False,
     as_what: reading.FormatOption = "text",
     *,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise._diagnose.findings import Diagnosis, Finding
 from rankwise.cli import reading, wording
-from rankwise.cli.columns import candidates, owners, read_columns_file, write_columns_file
-from rankwise.cli.options import argument, option
+from rankwise.cli.columns import candidates, owners, reading_words, write_columns_file
+from rankwise.cli.options import argument, output_option
 from rankwise.cli.wording import in_shell
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import plural
@@ -32,8 +32,10 @@ def inspect(
     files: list[Path] = argument(
         ..., "Judged queries in any format (- is standard input), folders of parts; further files are other splits."
     ),
-    per_feature: bool = option(False, "Also print a line for each feature.", "--per-feature", "--features"),
-    write_columns: Path | None = option(None, "Write roles and kinds of columns to this TOML file, for --columns."),
+    per_feature: bool = output_option(False, "Also print a line for each feature.", "--per-feature", "--features"),
+    write_columns: Path | None = output_option(
+        None, "Write roles and kinds of columns to this TOML file, for --columns."
+    ),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
@@ -286,26 +288,10 @@ def _train_command(path: Path, look: Look, columns: Path | None, written: bool, 
     str or None
         The command, quoted for a shell.
     """
-    reads = look.reads
     if getattr(look.queries, "y", None) is None:
         return None
-    words = ["rankwise", "train", str(path)]
-    said = {} if columns is None else read_columns_file(columns)
-    if columns is not None:
-        words += ["--columns", str(columns)]
-    for role in ("qid", "label", "docid"):
-        if reads.get(role, role) not in (said.get(role, role), None) and not written:
-            words += [f"--{role}", reads[role]]
-    every = dict.fromkeys([*reads.get("ignore", ()), *left_out])
-    ignored = [name for name in every if name not in said.get("ignore", ())]
-    if ignored:
-        words += ["--ignore", ",".join(f'"{name}"' if "," in name else name for name in ignored)]
-    if reads.get("grades") and reads["grades"] != said.get("grades"):
-        words += ["--labels", ",".join(f"{word}={grade:g}" for word, grade in reads["grades"].items())]
-    for name in ("unjudged", "missing"):
-        if reads[name] != "error":
-            words += [f"--{name}", reads[name]]
-    return shlex.join(words)
+    words = reading_words(look.reads, columns, left_out, roles=not written)
+    return shlex.join(["rankwise", "train", str(path), *words])
 
 
 def _write_look(target: Path, path: Path, look: Look, left_out: list[str]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankwise.cli import reading
-from rankwise.cli.options import argument, option
+from rankwise.cli.options import argument, data_option, output_option
 from rankwise.cli.rank_output import Form, Ranked, form_of, open_output
 from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries.checks import Missing
@@ -37,14 +37,14 @@ def rank(
         "Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, "
         ".rankwise, or a folder of parts.",
     ),
-    out: Path | None = option(None, "The file to write (default: standard output).", "-o"),
-    to: Form | None = option(None, "Output format (default: by the suffix of --out, else csv)."),
-    top: int | None = option(None, "Only the best K documents of every query.", min=1),
-    tag: str = option("rankwise", "Name of the run in a TREC run."),
-    unsorted: bool = option(False, "The rows of a query are not together: read the whole file at once."),
-    features: int | None = option(None, "Number of features of a text that leaves out zeros.", min=1),
-    as_json: bool = option(False, "JSON: one line per document; with --out, a summary.", "--json"),
-    missing: Missing | None = option(None, "NaN, NULL, empty cells (default: the ranker's own rule)."),
+    out: Path | None = output_option(None, "The file to write (default: standard output).", "-o"),
+    to: Form | None = output_option(None, "Output format (default: by the suffix of --out, else csv)."),
+    top: int | None = output_option(None, "Only the best K documents of every query.", min=1),
+    tag: str = output_option("rankwise", "Name of the run in a TREC run."),
+    unsorted: bool = data_option(False, "The rows of a query are not together: read the whole file at once."),
+    features: int | None = data_option(None, "Number of features of a text that leaves out zeros.", min=1),
+    as_json: bool = output_option(False, "JSON: one line per document; with --out, a summary.", "--json"),
+    missing: Missing | None = data_option(None, "NaN, NULL, empty cells (default: the ranker's own rule)."),
     *,
     reads: dict[str, Any],
 ) -> None:

@@ -23,7 +23,7 @@ import typer
 
 from rankwise.cli import wording
 from rankwise.cli.columns import is_called_id, read_columns_file
-from rankwise.cli.options import is_required, table_option, value_option
+from rankwise.cli.options import MEASURES, OUTPUT, column_option, data_option, is_required
 from rankwise.errors import DataError, RankwiseError, warn
 from rankwise.io.sources import plain_number
 from rankwise.measures._base import Empty, Ties
@@ -54,24 +54,38 @@ JudgedArgument = Annotated[
         "folder of parts."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT)]
 Format = Literal["text", "markdown", "latex"]
-FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Format of the tables.", rich_help_panel=OUTPUT)]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices.")]
 MeasuresOption = Annotated[
     list[str],
     typer.Option(
-        "--measure", "-m", help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.", autocompletion=wording.measures
+        "--measure",
+        "-m",
+        help="nDCG@10, AP, RR@10, P@5, ERR@20 ...; may be repeated.",
+        autocompletion=wording.measures,
+        rich_help_panel=MEASURES,
     ),
 ]
 LikeOption = Annotated[
-    str | None, typer.Option(help="Match another tool exactly: letor, trec_eval, sklearn, lightgbm ...")
+    str | None,
+    typer.Option(help="Match another tool exactly: letor, trec_eval, sklearn, lightgbm ...", rich_help_panel=MEASURES),
 ]
-TiesOption = Annotated[Ties | None, typer.Option(help="Order of equal scores (default: expected, or the tool's).")]
+TiesOption = Annotated[
+    Ties | None,
+    typer.Option(help="Order of equal scores (default: expected, or the tool's).", rich_help_panel=MEASURES),
+]
 EmptyOption = Annotated[
-    Empty | None, typer.Option(help="Value of queries where a measure is 0/0 (default: skip, or the tool's).")
+    Empty | None,
+    typer.Option(
+        help="Value of queries where a measure is 0/0 (default: skip, or the tool's).", rich_help_panel=MEASURES
+    ),
 ]
-RelOption = Annotated[float | None, typer.Option(help="Smallest label that counts as relevant (default 1).")]
+RelOption = Annotated[
+    float | None,
+    typer.Option(help="Smallest label that counts as relevant (default 1).", rich_help_panel=MEASURES),
+]
 
 
 def share(
@@ -101,20 +115,20 @@ def share(
 
 
 def options(
-    missing: Missing = value_option(
+    missing: Missing = data_option(
         "error", "NaN, NULL and empty cells: an error, 0, the smallest value in the query, or keep (for HybridRanker)."
     ),
-    unjudged: Unjudged = value_option("error", "Negative or empty labels: an error, drop the document, or label 0."),
-    first_id: FirstId = value_option(
+    unjudged: Unjudged = data_option("error", "Negative or empty labels: an error, drop the document, or label 0."),
+    first_id: FirstId = data_option(
         "auto", "First feature id of a LETOR text; auto means 0 if an id 0 occurs, else 1."
     ),
-    qid: str | None = table_option(None, "Column of query ids (default: the model's, or qid)."),
-    label: str | None = table_option(None, "Column of labels (default: the model's, or label)."),
-    docid: str | None = table_option(None, "Column of document ids."),
-    ignore: list[str] | None = table_option(None, "Columns that are not features: a,b; may be repeated."),
-    grades: str | None = table_option(None, "Grades of words in the label column: bad=0,good=1.", "--labels"),
-    columns: Path | None = table_option(None, "A file with all of these, as inspect writes it."),
-    judgments: Path | None = value_option(
+    qid: str | None = column_option(None, "Column of query ids (default: the model's, or qid)."),
+    label: str | None = column_option(None, "Column of labels (default: the model's, or label)."),
+    docid: str | None = column_option(None, "Column of document ids."),
+    ignore: list[str] | None = column_option(None, "Columns that are not features: a,b; may be repeated."),
+    grades: str | None = column_option(None, "Grades of words in the label column: bad=0,good=1.", "--labels"),
+    columns: Path | None = column_option(None, "A file with all of these, as inspect writes it."),
+    judgments: Path | None = data_option(
         None, "Judgments (qrels) of the documents in a JSON log of features, as Elasticsearch LTR writes it."
     ),
 ) -> dict[str, Any]:

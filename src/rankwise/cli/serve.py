@@ -14,34 +14,36 @@ from typing import Any, Literal
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.options import argument, option
+from rankwise.cli.options import argument, model_option, online_option, option, output_option, service_option
 from rankwise.errors import RankwiseError
 
 
 def serve(
     models: list[Path] | None = argument(None, "Model files that `train` wrote; each is served under its file's name."),
-    state: Path | None = option(None, "The SQLite file that holds the whole state (default: rankwise.db)."),
-    host: str = option("127.0.0.1", "Address to listen on; anything but loopback requires --tokens."),
-    port: int = option(8000, "Port; 0 picks a free one.", min=0, max=65535),
-    tokens: Path | None = option(None, "File of tokens; SIGHUP reloads it."),
-    new_token: str | None = option(
+    state: Path | None = service_option(None, "The SQLite file that holds the whole state (default: rankwise.db)."),
+    host: str = service_option("127.0.0.1", "Address to listen on; anything but loopback requires --tokens."),
+    port: int = service_option(8000, "Port; 0 picks a free one.", min=0, max=65535),
+    tokens: Path | None = service_option(None, "File of tokens; SIGHUP reloads it."),
+    new_token: str | None = service_option(
         None,
         "Make a token (scopes: rank, feedback, read, admin), add its hash to --tokens, print it, and stop.",
         metavar="NAME:SCOPES",
     ),
-    name: str | None = option(None, "Name of the model, if one file is given."),
-    window: float = option(1800, "Seconds after the first click until a ranking is closed.", min=0),
-    retention: float = option(7, "Days that rankings without feedback are kept.", min=1),
-    floor: float | None = option(None, "Promised value of the measure: raises an alarm once it is provably missed."),
-    training: Path | None = option(
+    name: str | None = model_option(None, "Name of the model, if one file is given."),
+    window: float = online_option(1800, "Seconds after the first click until a ranking is closed.", min=0),
+    retention: float = online_option(7, "Days that rankings without feedback are kept.", min=1),
+    floor: float | None = online_option(
+        None, "Promised value of the measure: raises an alarm once it is provably missed."
+    ),
+    training: Path | None = model_option(
         None, "Training queries, whose feature ranges are the reference of the drift alarm."
     ),
-    http: Literal["h11", "httptools"] = option(
+    http: Literal["h11", "httptools"] = service_option(
         "h11", "HTTP parser; httptools is faster and requires the package httptools."
     ),
-    access_log: bool = option(False, "Log every request, as JSON."),
-    accept_loss: bool = option(False, "Start even if acknowledged events are missing at the end of the state."),
-    demo: bool = option(False, "Serve demo models to simulated users, and watch one learn."),
+    access_log: bool = output_option(False, "Log every request, as JSON."),
+    accept_loss: bool = service_option(False, "Start even if acknowledged events are missing at the end of the state."),
+    demo: bool = service_option(False, "Serve demo models to simulated users, and watch one learn."),
     seconds: float | None = option(None, None, hidden=True),
     as_json: reading.JsonOption = False,
 ) -> None:

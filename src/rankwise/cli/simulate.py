@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwise._tables import Table
 from rankwise.cli import reading, wording
-from rankwise.cli.options import option
+from rankwise.cli.options import option, output_option
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,7 +30,7 @@ def simulate(
     noise: float = option(0.0, "Share of labels that are wrong.", min=0, max=1),
     drift: float = option(0.0, "Angle by which the hidden ranker turns per round."),
     seed: int = option(0, "Seed of the stream; tuning uses the next seed.", min=0),
-    png: Path | None = option(None, "Also draw the curves into this PNG (extra: plot)."),
+    png: Path | None = output_option(None, "Also draw the curves into this PNG (extra: plot)."),
     as_json: reading.JsonOption = False,
 ) -> None:
     """Simulate three perceptrons and online ListNet: how fast they learn, and what is guaranteed.

@@ -10,6 +10,7 @@ import ast
 import json
 import logging
 import math
+import shlex
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankwise._progress import report_progress
 from rankwise.cli import reading, wording
-from rankwise.cli.options import option
+from rankwise.cli.columns import reading_words
+from rankwise.cli.options import data_option, model_option, online_option, output_option, parts_option
 from rankwise.errors import Interrupted, RankwiseError, did_you_mean, warn
 
 if TYPE_CHECKING:
@@ -35,50 +37,52 @@ _MODEL = Path("model.rankwise")
 @reading.with_options
 def train(
     data: reading.JudgedArgument,
-    online: bool = option(False, "Online learning: rank each query, then learn from it; text files are streamed."),
-    ranker: str | None = option(
+    online: bool = online_option(False, "Rank each query, then learn from it; text files are streamed."),
+    ranker: str | None = model_option(
         None,
         "Name of a ranker (default AutoRanker; online: slam, max-pair, listnet ...).",
         "-r",
         autocompletion=wording.rankers,
     ),
-    measure: str | None = option(
+    measure: str | None = model_option(
         None, "The measure to train for and to report: nDCG@10 (default), AP ...", "-m", autocompletion=wording.measures
     ),
-    margin: float | None = option(None, "slam: 0, scale-free (default), or the margin of a pair."),
-    eta: float | None = option(None, "Step size (default 1)."),
-    weights: str | None = option(None, "slam: rule for the weights of documents."),
-    averaging: Literal["none", "uniform", "suffix"] | None = option(
+    margin: float | None = online_option(None, "slam: 0, scale-free (default), or the margin of a pair."),
+    eta: float | None = online_option(None, "Step size (default 1)."),
+    weights: str | None = online_option(None, "slam: rule for the weights of documents."),
+    averaging: Literal["none", "uniform", "suffix"] | None = online_option(
         None, "Keep the last weights, or average them over all or over the later rounds."
     ),
-    scale: Literal["none", "radius", "standard"] | None = option(
+    scale: Literal["none", "radius", "standard"] | None = online_option(
         None, "Divide features by the largest radius so far, or by their standard deviation."
     ),
-    settings: list[str] | None = option(None, "NAME=VALUE: any parameter of the ranker; may be repeated.", "--set"),
-    validation: Path | None = option(None, "Judged queries for model selection; then no query is held out."),
-    share: float = option(0.2, "Share of queries held out for testing; 0 for none.", "--test-share", min=0, max=0.9),
-    seed: reading.SeedOption = 0,
-    jobs: int | None = option(None, "Threads (default: every core).", "-j", min=1),
-    epochs: int = option(1, "Online: passes over the file.", min=1),
-    features: int | None = option(
+    settings: list[str] | None = model_option(
+        None, "NAME=VALUE: any parameter of the ranker; may be repeated.", "--set"
+    ),
+    validation: Path | None = data_option(None, "Judged queries for model selection; then no query is held out."),
+    share: float = data_option(
+        0.2, "Share of queries held out for testing; 0 for none.", "--test-share", min=0, max=0.9
+    ),
+    seed: int = model_option(0, "Seed of all random choices.", min=0),
+    jobs: int | None = model_option(None, "Threads (default: every core).", "-j", min=1),
+    epochs: int = online_option(1, "Passes over the file.", min=1),
+    features: int | None = data_option(
         None, "Number of features of a text (default: that of its first queries, or the model's).", min=1
     ),
-    out: Path | None = option(
+    out: Path | None = output_option(
         None, f"The model (default {_MODEL}, or the one resumed); an existing file is replaced.", "-o"
     ),
-    resume: Path | None = option(None, "Online: resume the run of this model, bit for bit."),
-    skip: int = option(0, "Online: number of queries to skip first, such as those already learned.", min=0),
-    checkpoint: str | None = option(
+    resume: Path | None = online_option(None, "Resume the run of this model, bit for bit."),
+    skip: int = online_option(0, "Number of queries to skip first, such as those already learned.", min=0),
+    checkpoint: str | None = output_option(
         None,
-        "Online: also save the model after every N rounds. For parts: a folder from which the same command "
+        "With --online: also save the model after every N rounds. For parts: a folder from which the same command "
         "resumes after a crash, bit for bit.",
     ),
-    executor: Literal["threads", "processes"] | None = option(
-        None, "For parts: what runs the passes (default threads)."
-    ),
-    workers: int | None = option(None, "For parts: number of threads or processes.", min=1),
-    memory_limit: str | None = option(None, "For parts: memory limit between passes (default 1GB)."),
-    verbose: bool = option(False, "For parts: print a line per pass."),
+    executor: Literal["threads", "processes"] | None = parts_option(None, "What runs the passes (default threads)."),
+    workers: int | None = parts_option(None, "Number of threads or processes.", min=1),
+    memory_limit: str | None = parts_option(None, "Memory limit between passes (default 1GB)."),
+    verbose: bool = parts_option(False, "Print a line per pass."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
@@ -133,6 +137,7 @@ def train(
     from rankwise._kernels.parallel import announce_kernels
 
     batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
+    words = reading_words(reads, reads.get("columns"))
     reads = reading.keeping_missing(reads, [batch])
     batch.set_params(missing=reads["missing"])
     known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
@@ -152,6 +157,19 @@ def train(
         warn(f"{leak.what}: {leak.places()}; {leak.advice}")
     run.fit()
     run.show(as_json)
+    if words and not as_json:
+        _show_next(data, target, words, [] if hasattr(batch, "features_") else words)
+
+
+def _show_next(data: Path, target: Path, words: list[str], for_model: list[str]) -> None:
+    """Print commands to go on with, and the options by which they read the table without and with the model."""
+    file, model = str(data), str(target)
+    for what, command in {
+        "to evaluate it, best on queries that it has not seen": ["evaluate", file, "--model", model, *for_model],
+        "to compare rankers on this data": ["compare", file, *words],
+        "to export it": ["export", model, "--to", "python", "--sample", file, *for_model, "-o", "model.py"],
+    }.items():
+        print(f"\n{what}:\n{shlex.join(['rankwise', *command])}")
 
 
 def _moves_weights_alike(model: "Ranker") -> bool:

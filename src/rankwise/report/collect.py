@@ -22,7 +22,7 @@ from rankwise.evaluation.comparison.comparison import BETTER, EQUAL, WORSE, Comp
 from rankwise.evaluation.comparison.foreign import LambdaRank
 from rankwise.evaluation.comparison.keys import plain
 from rankwise.evaluation.comparison.selection import grid_for
-from rankwise.evaluation.statistics.intervals import caution
+from rankwise.evaluation.statistics.intervals import FEW, caution
 from rankwise.guarantees._bound import Bound
 from rankwise.guarantees.certificate import COMPARED, Certificate
 from rankwise.report.attempts import attempt
@@ -30,6 +30,7 @@ from rankwise.report.compact import finite, numbers
 from rankwise.report.descriptions import Descriptions
 from rankwise.report.figures import cutoffs, histories, importance, weights
 from rankwise.report.query_lists import ReportLimits, changes, no_lists, query_lists
+from rankwise.report.recommendation import guarantee, recommendation
 from rankwise.report.slices import VERDICTS, Slices, slice_results
 
 # ------------------------------------------------------------------------------------------------------------- results
@@ -49,9 +50,10 @@ def summary(comparison: Comparison) -> list[str]:
     rows = [row for row in _table(comparison, title)["rows"] if row["mean"] is not None]
     if not rows:
         return [f"{title} is undefined on every test query."]
-    best = rows[0]
-    highest = f"{best['ranker']} with {best['mean']:.3f}{_between(best, level)}"
-    said = [f"Highest mean {title} on the test queries: {highest}."]
+    best, taken, said = rows[0], recommendation(comparison), []
+    if taken is None or taken["ranker"] != best["ranker"]:
+        highest = f"{best['ranker']} with {best['mean']:.3f}{_between(best, level)}"
+        said.append(f"Highest mean {title} on the test queries: {highest}.")
     if len(comparison.rankers) > 1:
         tests = len(comparison.tests)
         for_them = f"after correction for {tests} tests" if comparison.about["correction"] != "none" else "uncorrected"
@@ -61,8 +63,11 @@ def summary(comparison: Comparison) -> list[str]:
         )
         chosen = winner(comparison)
         if chosen["ranker"] is not None:
-            guaranteed = chosen["certificate"]["summary"]
-            said.append(f"Winner, chosen on the validation part of fold 1: {chosen['ranker']}; {guaranteed}.")
+            guaranteed = chosen["certificate"]["guarantee"]
+            said.append(
+                f"Certified for {chosen['ranker']}, which the validation part of fold 1 chose, by test queries that "
+                f"chose nothing: {guaranteed}."
+            )
     return said
 
 
@@ -106,6 +111,7 @@ def _table(comparison: Comparison, title: str) -> dict[str, Any]:
     counted = len(comparison.queries) - result.skipped[title]
     return {
         "measure": title,
+        "full_name": comparison.about["measures"][title],
         "queries": counted,
         "skipped": result.skipped[title],
         "caution": caution(counted),
@@ -165,15 +171,15 @@ def groups(comparison: Comparison) -> list[dict[str, Any]]:
     }
     groupings = []
     for by, text in GROUPINGS.items():
-        rankers, labels = {}, []
+        rankers, labels, few = {}, [], []
         for name in comparison.rankers:
             if name == comparison.baseline:
                 continue
             # paired differences: intervals of the two means would be wider
             table = by_group(comparison.queries, comparison.results[name][title] - base, by, **options)
-            labels = [_span(row) for row in table]
+            labels, few = [_span(row) for row in table], [row["queries"] - row["skipped"] < FEW for row in table]
             rankers[name] = {column: numbers(table[column]) for column in ("mean", "low", "high")}
-        groupings.append({"by": text, "measure": title, "groups": labels, "rankers": rankers})
+        groupings.append({"by": text, "measure": title, "groups": labels, "few": few, "rankers": rankers})
     return groupings
 
 
@@ -192,7 +198,8 @@ _MET = {True: "met", None: "assumed", False: "not met"}
 
 def certificates(comparison: Comparison) -> list[dict[str, Any]]:
     """The certificates of all rankers, each at delta divided by their number: all hold together."""
-    return [_certificate(name, certificate) for name, certificate in comparison.certificates(DELTA).items()]
+    title = _short_title(comparison)
+    return [_certificate(name, certificate, title) for name, certificate in comparison.certificates(DELTA).items()]
 
 
 def winner(comparison: Comparison) -> dict[str, Any]:
@@ -201,27 +208,42 @@ def winner(comparison: Comparison) -> dict[str, Any]:
         name = comparison.choose()
     except RankwiseError as error:
         return {"ranker": None, "note": str(error), "certificate": None}
-    return {"ranker": name, "note": None, "certificate": _certificate(name, comparison.certificate(DELTA))}
+    return {
+        "ranker": name,
+        "note": None,
+        "certificate": _certificate(name, comparison.certificate(DELTA), _short_title(comparison)),
+    }
 
 
-def _certificate(name: str, certificate: Certificate) -> dict[str, Any]:
+Names = Callable[[str], str]
+
+
+def _short_title(comparison: Comparison) -> Names:
+    """What gives the first measure the name that it has in the tables, in place of its full one."""
+    title = comparison.titles[0]
+    full = comparison.about["measures"][title]
+    return lambda text: text.replace(full, title)
+
+
+def _certificate(name: str, certificate: Certificate, named: Names) -> dict[str, Any]:
     """One certificate as plain values."""
     return {
         "ranker": name,
         "about": certificate.about,
         "delta": certificate.delta,
-        "summary": certificate.summary(),
-        "rows": [_row(bound) for bound in certificate.rows],
+        "summary": named(certificate.summary()),
+        "guarantee": named(guarantee(certificate)),
+        "rows": [_row(bound, named) for bound in certificate.rows],
         "folded": certificate.fold_vacuous(),
-        "notes": list(certificate.notes),
+        "notes": [named(note) for note in certificate.notes],
     }
 
 
-def _row(bound: Bound) -> dict[str, Any]:
+def _row(bound: Bound, named: Names) -> dict[str, Any]:
     """One bound as plain values."""
     return {
         "kind": bound.kind or "",
-        "what": bound.bounds,
+        "what": named(bound.bounds),
         "sign": "\u2264" if bound.side == "at most" else "\u2265",
         "value": finite(bound.value),
         "compared": finite(bound.terms[COMPARED]) if COMPARED in bound.terms else None,
@@ -390,6 +412,7 @@ Section = Callable[[Comparison], Any]
 _NO_FEATURES = {"measure": "", "queries": 0, "of": 0, "features": 0, "shuffles": 0, "rankers": {}}
 # Each section, and what it is where it could not be made.
 _SECTIONS: dict[str, tuple[Section, Any]] = {
+    "recommendation": (recommendation, None),
     "summary": (summary, []),
     "results_table": (results_table, []),
     "changes": (changes, {}),
@@ -453,6 +476,7 @@ def collect(
         "measures": list(comparison.titles),
         "level": comparison.level,
         "delta": DELTA,
+        "few": FEW,
         "test": about["test"],
         "correction": about["correction"],
         "data": {name: about["data"][name] for name in ("source", "queries", "documents", "features")},

@@ -406,20 +406,21 @@ def group_figure(found: Mapping[str, Any], rankers: list[str]) -> Figure:
 def _dot_groups(found: Mapping[str, Any], rankers: list[str], column: str, value: str) -> Figure:
     """Dots with whiskers of every ranker; ``value`` is what they are called."""
     ends = {name: [one[key] for key in (column, "low", "high")] for name, one in found["rankers"].items()}
-    series = [_dodge(name, rankers, *numbers) for name, numbers in ends.items()]
+    series = [_dodge(name, rankers, *numbers) | {"few": found.get("few")} for name, numbers in ends.items()]
     return {"draw": "dots", "height": 320, "value": value, "series": series}
 
 
 def slice_figure(found: Mapping[str, Any], measure: str, rankers: list[str], others: list[str]) -> Figure:
     """Paired differences to the baseline in the first measure: a line of dots per group of a slice."""
     rows = {(row["group"], row["ranker"]): row for row in found["rows"] if row["measure"] == measure}
+    few = [group for (group, _), row in rows.items() if row["few"]]
     groups = list(dict.fromkeys(group for group, _ in rows))
     series = []
     for name in others:
         mine = [rows[group, name] for group in groups]
         ends = [[row[key] for row in mine] for key in ("difference", "difference_low", "difference_high")]
         dots = _dodge(name, rankers, *ends)
-        series.append(dots | {"x": dots["y"], "y": dots["x"]})
+        series.append(dots | {"x": dots["y"], "y": dots["x"], "few": [group in few for group in groups]})
     return {
         "draw": "dots",
         "lying": True,

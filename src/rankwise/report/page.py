@@ -28,7 +28,7 @@ LARGEST = 12_000_000  # bytes of a report
 TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("theme.js", "tables.js", "download.js", "charts.js", "changes.js", "lists.js", "start.js")
 # What the page's own script reads; everything else is in the HTML already.
-_FOR_SCRIPT = ("rankers", "baseline", "measures", "changes", "lists")
+_FOR_SCRIPT = ("rankers", "baseline", "recommendation", "measures", "changes", "lists")
 
 
 def write_report(

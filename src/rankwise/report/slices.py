@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwise.errors import DataError, in_one_line
 from rankwise.evaluation.comparison.comparison import BASE, BETTER, EQUAL, WORSE, Comparison
-from rankwise.evaluation.statistics.intervals import interval, mean
+from rankwise.evaluation.statistics.intervals import FEW, interval, mean
 from rankwise.evaluation.statistics.multiple_testing import correct
 from rankwise.evaluation.statistics.paired import paired_test
 from rankwise.report.compact import finite, is_missing
@@ -174,7 +174,8 @@ def _rows(comparison: Comparison, group: str, inside: NDArray[np.bool_]) -> list
         for ranker, result in comparison.results.items():
             own, other = result[title][inside], base[title][inside]
             row: dict[str, Any] = {"group": group, "measure": title, "ranker": ranker}
-            row |= {"queries": int(np.isfinite(own).sum()), **dict.fromkeys(_NUMBERS, math.nan)}
+            count = int(np.isfinite(own).sum())
+            row |= {"queries": count, "few": count < FEW, **dict.fromkeys(_NUMBERS, math.nan)}
             if counts:
                 row["mean"] = mean(own, weight)
                 row["low"], row["high"] = interval(own, comparison.level, **draws)

@@ -3,6 +3,12 @@
 let BASE = 0; // the baseline's place among the rankers
 let others = []; // the places of the other rankers
 
+// The place among the others of the ranker that the page recommends, or that comes next to a recommended baseline.
+function firstShown() {
+  const shown = numbers.recommendation ? others.indexOf(numbers.rankers.indexOf(numbers.recommendation.shown)) : 0;
+  return Math.max(0, shown);
+}
+
 function chosenRanker() {
   return others.length ? others[Number(byId("of-ranker").value)] : BASE;
 }

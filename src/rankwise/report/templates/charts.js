@@ -126,11 +126,12 @@ function seriesOf(one, figure, atX, atY, marks) {
   if (figure.draw === "bars") group.append(...bars(points, one, atY(0)));
   else if (figure.draw === "dots" || points.length <= 25) {
     for (const { place, x, y } of points) {
+      const few = one.few && one.few[place] ? " few" : "";
       if (one.low && one.low[place] !== null && one.high[place] !== null) {
         const [from, to] = figure.lying ? [atX(one.low[place]), atX(one.high[place])] : [atY(one.low[place]), atY(one.high[place])];
-        group.append(shape("line", { class: "reach", ...(figure.lying ? { x1: from, x2: to, y1: y, y2: y } : { x1: x, x2: x, y1: from, y2: to }) }));
+        group.append(shape("line", { class: `reach${few}`, ...(figure.lying ? { x1: from, x2: to, y1: y, y2: y } : { x1: x, x2: x, y1: from, y2: to }) }));
       }
-      group.append(mark(x, y, figure.draw === "dots" ? 3.6 : 2.2, one.shape));
+      group.append(mark(x, y, figure.draw === "dots" ? 3.6 : 2.2, one.shape, few));
     }
   }
   for (const { place, x, y } of points) marks.push({ x, y, text: said(one, place, figure) });
@@ -138,10 +139,10 @@ function seriesOf(one, figure, atX, atY, marks) {
 }
 
 // A dot, a square or a diamond: the ninth ranker has the color of the first and another shape.
-function mark(x, y, size, kind = 0) {
-  if (kind % 3 === 0) return shape("circle", { class: "dot", cx: x, cy: y, r: size });
+function mark(x, y, size, kind = 0, few = "") {
+  if (kind % 3 === 0) return shape("circle", { class: `dot${few}`, cx: x, cy: y, r: size });
   const turned = kind % 3 === 2 ? { transform: `rotate(45 ${x} ${y})` } : {};
-  return shape("rect", { class: "dot", x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...turned });
+  return shape("rect", { class: `dot${few}`, x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...turned });
 }
 
 function bars(points, one, zero) {

@@ -17,7 +17,7 @@ async function start() {
   for (const side of ["left", "right"]) makeSavable(byId(`${side}-list`), `${side} list`, () => listRows(side));
   if (others.length) {
     numbersBelow(byId("changes"), "changes", () => drawn.get(byId("changes")));
-    options(byId("of-ranker"), others.map((place) => numbers.rankers[place]), 0);
+    options(byId("of-ranker"), others.map((place) => numbers.rankers[place]), firstShown());
     options(byId("of-measure"), numbers.measures, 0);
     for (const id of ["of-ranker", "of-measure"]) byId(id).addEventListener("change", () => { showChanges(); fillLists(); });
   }
