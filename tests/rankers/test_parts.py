@@ -267,7 +267,7 @@ def test_processes_give_the_bits_of_memory(name, processes, in_memory):
     assert len(processes.executor.pids()) == 2
 
 
-@pytest.mark.parametrize("name", ["listnet", "trees"])
+@pytest.mark.parametrize("name", ["listnet", "trees", pytest.param("auto", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.thorough)])
 def test_a_worker_killed_in_the_middle_of_a_pass(kills, name, processes, in_memory):
     executor, killed = processes.executor, []

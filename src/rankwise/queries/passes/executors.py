@@ -151,6 +151,7 @@ class Processes:
         self._folder = tempfile.TemporaryDirectory(prefix="rankwise-passes-")
         self._pools: list[ProcessPoolExecutor | None] = [None] * self._count
         self._lock = threading.RLock()
+        self._holders: dict[str, set[int]] = {}  # the works that share a file, because they are equal
         self._end = weakref.finalize(self, _close, self._pools, self._folder)
 
     def workers(self, n_jobs: int | None) -> int:
@@ -167,10 +168,12 @@ class Processes:
     ) -> Iterator[Any]:
         """The results of these chunks, in their order."""
         path = Path(self._folder.name) / work.key
-        if not path.exists():
-            unfinished = path.with_suffix(f".{threading.get_ident()}")
-            unfinished.write_bytes(work.pickled)
-            unfinished.replace(path)
+        with self._lock:
+            self._holders.setdefault(work.key, set()).add(work.token)
+            if not path.exists():
+                unfinished = path.with_suffix(".part")
+                unfinished.write_bytes(work.pickled)
+                unfinished.replace(path)
 
         def submit(number: int) -> Retried:
             # consecutive chunks for one worker would leave the others idle within a window
@@ -194,8 +197,13 @@ class Processes:
 
     def forget(self, spent: Mapping[str, Any]) -> None:
         """Drop the work; workers drop what they prepared for it when the next work comes."""
-        if "key" in spent:
-            (Path(self._folder.name) / spent["key"]).unlink(missing_ok=True)
+        with self._lock:
+            holders = self._holders.get(spent.get("key", ""), set())
+            if spent.get("token") in holders:
+                holders.remove(spent["token"])
+                if not holders:
+                    del self._holders[spent["key"]]
+                    (Path(self._folder.name) / spent["key"]).unlink(missing_ok=True)
 
     def close(self) -> None:
         """End the workers."""
