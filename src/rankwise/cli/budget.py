@@ -66,9 +66,11 @@ class Budget:
 
     def convert(self, data: Path, reads: dict[str, Any], why: str, **how: Any) -> "Parts":
         """The parts of a file that does not fit."""
+        from rankwise._kernels.memory import return_freed_memory
         from rankwise.features.converted import open_converted
 
         assert self.most is not None
+        return_freed_memory()
         given = reading.with_defaults(reads, kinds=True)
         return self._within(open_converted(data, given, self.most, why, **how), always=True)
 

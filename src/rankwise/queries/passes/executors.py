@@ -21,7 +21,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from importlib.metadata import version
@@ -121,6 +121,36 @@ class Retried:
         self._future.cancel()
 
 
+class _Awaited:
+    """The result of a chunk that a pool of processes computes.
+
+    If a process of a pool dies at the moment at which more work is given to it, Python's pools can end without a word
+    to those who wait for it.
+
+    Parameters
+    ----------
+    future : Future
+        The result.
+    manager : Thread or None
+        The thread that hands results on.
+    """
+
+    def __init__(self, future: "Future[Any]", manager: threading.Thread | None) -> None:
+        self._future, self._manager = future, manager
+        self.cancel = future.cancel
+
+    def result(self) -> Any:
+        """The result, or ``BrokenProcessPool`` if nobody is left to hand it on."""
+        while self._manager is not None and self._manager.is_alive():
+            if wait([self._future], _LOOK).done:
+                return self._future.result()
+        if not self._future.done():
+            raise BrokenProcessPool("the process pool ended without a result")
+        return self._future.result()
+
+
+# Seconds between two looks at whether a pool has ended.
+_LOOK = 1.0
 # A chunk that ended this many workers is given up.
 _LIVES = 3
 _GIVEN_UP = (
@@ -182,18 +212,18 @@ class Processes:
 
         return in_order(submit, numbers, min(len(work.chunks), WINDOW * self._count))
 
-    def _submit(self, worker: int, *given: Any) -> "Future[Any]":
+    def _submit(self, worker: int, *given: Any) -> _Awaited:
         """Start a chunk on a worker, which is started if it does not run."""
         with self._lock:
             pool = self._pools[worker]
             if pool is not None:
                 try:
-                    return pool.submit(_chunk, *given)
+                    return _Awaited(pool.submit(_chunk, *given), pool._executor_manager_thread)
                 except BrokenProcessPool:  # its process died
                     pool.shutdown(wait=False, cancel_futures=True)
             pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=(self._limit,))
             self._pools[worker] = pool
-            return pool.submit(_chunk, *given)
+            return _Awaited(pool.submit(_chunk, *given), pool._executor_manager_thread)
 
     def forget(self, spent: Mapping[str, Any]) -> None:
         """Drop the work; workers drop what they prepared for it when the next work comes."""
