@@ -61,7 +61,8 @@ def group_memory(root: Path, groups: str) -> Iterator[int]:
         ):
             with suppress(OSError, ValueError):  # "max" is no limit
                 allowed, used = int((folder / limit).read_text()), int((folder / usage).read_text())
-                kept = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                words = (folder / "memory.stat").read_text().split()
+                kept = dict(zip(words[::2], words[1::2], strict=False))
                 yield allowed - used + sum(int(kept.get(f"{prefix}{name}_file", 0)) for name in ("active", "inactive"))
 
 
