@@ -345,6 +345,8 @@ def test_every_ranker_on_parts_can_be_estimated(name, folders):
     assert (found.documents, found.bytes) == (parts.n_documents, read)
     assert found.seconds > 0
     assert "threads are fastest" in str(found)  # a pass of milliseconds
+    assert ("passes each" in str(found)) == (depth is not None)
+    assert found.passes_of_unit == (1 if depth is None else depth + 2)
 
 
 def test_a_verbose_fit_logs_one_line_per_pass(folders, caplog):

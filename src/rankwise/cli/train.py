@@ -81,7 +81,7 @@ def train(
     memory: str | None = option(
         None, "Memory to use, such as 500MB (default: what is free); a larger file is trained on in parts."
     ),
-    verbose: bool = option(False, "For parts: print a line per pass."),
+    verbose: bool = option(False, "For parts: print a line per pass or tree."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
@@ -144,7 +144,7 @@ def train(
     for name, value in of_parts.items():
         if value is not None and not in_parts:
             raise RankwiseError(f"{name} requires a data set in parts: make one with rankwise convert --parts")
-    known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
+    known = {"verbose": verbose or not as_json, "random_state": seed, "n_jobs": jobs}
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
     if _moves_weights_alike(batch) and "scale" not in given:
         batch.set_params(scale="standard")

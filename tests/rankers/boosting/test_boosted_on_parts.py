@@ -436,6 +436,14 @@ def test_a_stationary_start_asks_for_another(tmp_path):
         rw.BoostedRanker(loss=losses.SmoothNDCG(), **SMALL).fit(parts)
 
 
+def test_a_bar_says_how_many_rows_a_second_trees_take(parts, monkeypatch):
+    said = []
+    monkeypatch.setattr(parted_rows, "remark", said.append)
+    rw.BoostedRanker(trees=3, patience=None).fit(parts)
+    assert [line.split(",")[0] for line in said] == ["tree 1", "tree 2", "tree 3"]
+    assert all(line.endswith(" million rows/s") for line in said)
+
+
 def test_a_verbose_fit_logs_one_line_per_tree(parts, caplog):
     with caplog.at_level("INFO", logger="rankwise"):
         rw.BoostedRanker(trees=3, patience=None, verbose=True).fit(parts)
