@@ -129,6 +129,24 @@ def main(rows: int, features: int, memory: str, words: bool, trees: int) -> dict
     }
 
 
+def blocks(found: dict[str, Any]) -> dict[str, str]:
+    """The block of docs/scale.md."""
+    return {"beyond memory": "\n".join(map(sentence, found.values()))}
+
+
+def sentence(one: dict[str, Any]) -> str:
+    """The figures of one file."""
+    what = " of numbers, categories, dates, amounts and gaps" if one["words"] else ""
+    rows = f"--rows {one['rows']} --features {one['columns'] - 2 - 3 * one['words']}{' --words' * one['words']}"
+    return (
+        f"On a CSV of {one['rows']:,} rows and {one['columns']} columns{what} ({one['bytes'] / 1e6:,.0f} MB), `rankwise "
+        f"train big.csv --memory {one['memory'] >> 20}MB` ended with an nDCG@10 of {one['measure']:.4f}, certified to "
+        f"be at least {one['certified']:.4f}, and at most {one['peak'] / 2**20:,.0f} MB of anonymous memory; "
+        f"{one['peak again'] / 2**20:,.0f} MB in a second run on the same parts, and {one['small'] / 2**20:,.0f} MB on "
+        f"2,000 rows (`python3 run.py python -m experiments.beyond_memory {rows} --memory {one['memory'] >> 20}MB`)."
+    )
+
+
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=4_500_000)

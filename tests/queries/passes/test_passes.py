@@ -23,6 +23,7 @@ from rankwise.queries.passes.work import Kept, in_order, own_bytes
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import Job, block_of
 from rankwise.rankers.linear.ridge import balance_of
+from tests.queries.passes.dying import half
 
 
 class InMemory:
@@ -230,4 +231,12 @@ def test_equal_works_of_processes_do_not_end_each_other(monkeypatch):
     del two
     gc.collect()
     assert not os.path.exists(path)
+    processes.close()
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_result_is_replaced(monkeypatch):
+    processes = executor_of("processes", 1)
+    monkeypatch.setattr(executors, "_chunk", half)
+    queries = ChunkedQueries.of(InMemory(lists([3, 5, 2])), processes)
+    assert list(queries.map(queries.work(Sums()), 2.0)) == [b"whole"]
     processes.close()

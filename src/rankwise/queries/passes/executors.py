@@ -208,7 +208,8 @@ class Processes:
         def submit(number: int) -> Retried:
             # consecutive chunks for one worker would leave the others idle within a window
             given = number % self._count, str(path), number, tuple(arguments)
-            return Retried(lambda lost: self._submit(*given), (BrokenProcessPool,), _LIVES, _GIVEN_UP)
+            lost = BrokenProcessPool, BrokenPipeError
+            return Retried(lambda losses: self._submit(*given), lost, _LIVES, _GIVEN_UP)
 
         return in_order(submit, numbers, min(len(work.chunks), WINDOW * self._count))
 
@@ -223,7 +224,9 @@ class Processes:
                     pool.shutdown(wait=False, cancel_futures=True)
             pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=(self._limit,))
             self._pools[worker] = pool
-            return _Awaited(pool.submit(_chunk, *given), pool._executor_manager_thread)
+            first = _Awaited(pool.submit(_chunk, *given), pool._executor_manager_thread)
+            _close_ends_of_worker(pool)
+            return first
 
     def forget(self, spent: Mapping[str, Any]) -> None:
         """Drop the work; workers drop what they prepared for it when the next work comes."""
@@ -238,6 +241,17 @@ class Processes:
     def close(self) -> None:
         """End the workers."""
         self._end()
+
+
+def _close_ends_of_worker(pool: Any) -> None:
+    """Close the ends of the pipes that the worker alone uses.
+
+    A worker that dies in the middle of a result leaves the reader waiting for the rest while any process has the other
+    end open, and Python's pools keep it open.
+    """
+    with suppress(AttributeError, OSError):
+        pool._result_queue._writer.close()
+        pool._call_queue._reader.close()
 
 
 def _close(pools: list[ProcessPoolExecutor | None], folder: "tempfile.TemporaryDirectory[str]") -> None:
