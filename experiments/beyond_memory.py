@@ -55,7 +55,8 @@ def write_source(path: Path, rows: int, features: int, words: bool, seed: int = 
             table = {"qid": table.pop("qid"), "label": label, **table}
             table |= {f"f{number}": X[:, number] for number in range(features)}
             if words:
-                table["f0"] = [value if there else None for value, there in zip(X[:, 0], random.random(count) > 0.1, strict=True)]
+                known = random.random(count) > 0.1
+                table["f0"] = [value if there else None for value, there in zip(X[:, 0], known, strict=True)]
             csv.write_csv(arrow.table(table), file, csv.WriteOptions(include_header=first == 0, quoting_style="needed"))
 
 
@@ -137,13 +138,14 @@ def blocks(found: dict[str, Any]) -> dict[str, str]:
 def sentence(one: dict[str, Any]) -> str:
     """The figures of one file."""
     what = " of numbers, categories, dates, amounts and gaps" if one["words"] else ""
+    memory = f"--memory {one['memory'] / 1e6:.0f}MB"
     rows = f"--rows {one['rows']} --features {one['columns'] - 2 - 3 * one['words']}{' --words' * one['words']}"
     return (
         f"On a CSV of {one['rows']:,} rows and {one['columns']} columns{what} ({one['bytes'] / 1e6:,.0f} MB), `rankwise "
-        f"train big.csv --memory {one['memory'] >> 20}MB` ended with an nDCG@10 of {one['measure']:.4f}, certified to "
-        f"be at least {one['certified']:.4f}, and at most {one['peak'] / 2**20:,.0f} MB of anonymous memory; "
-        f"{one['peak again'] / 2**20:,.0f} MB in a second run on the same parts, and {one['small'] / 2**20:,.0f} MB on "
-        f"2,000 rows (`python3 run.py python -m experiments.beyond_memory {rows} --memory {one['memory'] >> 20}MB`)."
+        f"train big.csv {memory}` ended with an nDCG@10 of {one['measure']:.4f}, certified "
+        f"to be at least {one['certified']:.4f}, and at most {one['peak'] / 1e6:,.0f} MB of anonymous memory; "
+        f"{one['peak again'] / 1e6:,.0f} MB in a second run on the same parts, and {one['small'] / 1e6:,.0f} MB on "
+        f"2,000 rows (`python3 run.py python -m experiments.beyond_memory {rows} {memory}`)."
     )
 
 

@@ -73,6 +73,15 @@ def test_load_gives_queries_of_what_fits_and_the_same_in_parts_of_what_does_not(
     assert said.count("\n") == 1
 
 
+def test_float32_stays_float32():
+    frame = rw.io.to_frame(LISTS)
+    features = list(LISTS.feature_names)
+    write("t.parquet", frame.astype(dict.fromkeys(features, "float32")))
+    own, parts = rw.load("t.parquet", memory="1GB"), rw.load("t.parquet", memory=1000)
+    assert own.X.dtype == parts.dtype == np.float32
+    assert_same(parts.to_queries(), own)
+
+
 def test_what_was_saved_is_loaded_as_before():
     LISTS.save("t.rankwise")
     assert isinstance(rw.load("t.rankwise", memory=1000), rw.Queries)
@@ -135,9 +144,10 @@ def test_a_conversion_that_stops_leaves_nothing(error, cache, monkeypatch):
     def stops(*given):
         raise error
 
-    with monkeypatch.context() as patch, pytest.raises(error):
+    with monkeypatch.context() as patch:
         patch.setattr(Regrouped, "_range", stops)
-        opened()
+        with pytest.raises(error):
+            opened()
     assert list(cache.iterdir()) == []
     assert len(opened()) == 40
 
@@ -172,7 +182,7 @@ def test_a_full_disk_and_a_cache_that_cannot_be_written_are_one_sentence(tmp_pat
     usage = shutil.disk_usage(".")
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10))
-        with pytest.raises(RankwiseError, match=r"^t\.csv is too large, and cannot be converted to parts: .* left, and"):
+        with pytest.raises(RankwiseError, match=r"^t\.csv is too large, and cannot be converted to parts: .* left"):
             opened()
     with monkeypatch.context() as patch:
         patch.setattr(converted, "user_cache", lambda: tmp_path / "work" / "t.csv")
@@ -212,7 +222,12 @@ def test_blocks_are_small_enough_for_the_memory(monkeypatch):
     append = Regrouped.append
     monkeypatch.setattr(converted, "_LEAST", 1 << 12)
     monkeypatch.setattr(convert, "_FEWEST", 8)
-    monkeypatch.setattr(Regrouped, "append", lambda self, block: (sizes.append(len(block.rows.X)), append(self, block))[1])
+
+    def counting(self, block):
+        sizes.append(len(block.rows.X))
+        append(self, block)
+
+    monkeypatch.setattr(Regrouped, "append", counting)
     monkeypatch.setattr("rankwise.io.tables.csv._BLOCK", 1 << 10)
     opened()
     assert max(sizes) < 200
@@ -303,7 +318,7 @@ def test_a_value_that_the_sample_did_not_show_is_named(monkeypatch):
     frame["size"] = frame["size"].astype(object)
     frame.loc[200, "size"] = "large"
     write("shop.csv", frame)
-    with pytest.raises(DataError, match=r"shop\.csv: column 'size' holds 'large' at row 200, .* from a sample of 40 rows"):
+    with pytest.raises(DataError, match=r"shop\.csv: column 'size' holds 'large' at row 200, .* sample of 40 rows"):
         opened("shop.csv", SHOP)
 
 

@@ -48,6 +48,6 @@ def test_the_limit_of_addresses_counts(monkeypatch):
     if usual is None:
         pytest.skip("this system does not say what is free")
     monkeypatch.setattr(resource, "getrlimit", lambda which: (1 << 62, 1 << 62))
-    assert list(memory._of_process())[0] < 1 << 62
+    assert next(memory._of_process()) < 1 << 62
     monkeypatch.setattr(resource, "getrlimit", lambda which: (1 << 20, 1 << 20))
     assert available_memory() == 0

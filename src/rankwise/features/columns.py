@@ -330,8 +330,8 @@ def read_amounts(column: Column, units: dict[str, str]) -> tuple[Any, Any]:
     values, first = read_each(texts, read)
     if first >= 0:
         raise DataError(
-            f"column {column.name!r} holds {texts[first]!r:.40} at row {column.first_row + first:,}, and in training it "
-            "held amounts"
+            f"column {column.name!r} holds {texts[first]!r:.40} at row {column.first_row + first:,}, and in training "
+            "it held amounts"
         )
     found = np.empty(len(texts), dtype=object)
     found[:] = [split[text][1] if text is not None else "" for text in texts]  # type: ignore[index]  # none is None

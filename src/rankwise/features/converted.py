@@ -29,6 +29,7 @@ from rankwise.features.state import read_builder
 from rankwise.features.table import iter_columns
 from rankwise.io.any_file import kind_of
 from rankwise.io.convert import write_parts
+from rankwise.io.memory_needed import dtype_in_memory
 from rankwise.io.sources import open_stream
 from rankwise.io.tables.rows import is_arrow
 from rankwise.queries.folds import split
@@ -165,8 +166,9 @@ def open_converted(
             _say_converting(name, why, plain)
             try:
                 given = {option: value for option, value in known.items() if option in _OF_PARTS}
+                dtype = dtype_in_memory(name, known)
                 with _unless_there(plain):
-                    write_parts(name, plain, memory=together, **given)
+                    write_parts(name, plain, dtype=dtype, memory=together, **given)
                 return open_parts(plain)
             except (DataError, FileFormatError):
                 if kind_of(name) != "table" or not _needs_builder(name, known):

@@ -6,14 +6,15 @@ import re
 import warnings
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from rankwise.errors import RankwiseError
 from rankwise.io.any_file import is_store, read_any
 from rankwise.io.sources import GZIP, ByteStream, beginning_of, open_file
 from rankwise.io.tables.csv import CsvText
 from rankwise.io.tables.frames import open_frame, rows_of
-from rankwise.io.tables.rows import Roles, is_arrow, open_arrow
+from rankwise.io.tables.rows import Roles, find_noted_roles, is_arrow, open_arrow
 
 # Times that the features are in memory at most: as they are read, divided into queries for training and for testing,
 # and what is computed of them. Bytes of a cell of a table of words, whose features are built of all cells together.
@@ -103,6 +104,20 @@ def _of_text(name: str, options: Mapping[str, Any]) -> int | None:
     nested = kind == "records" and queries.n_documents > head.count(b"\n") + 1  # documents in a list of their query
     rows = size * (queries.n_documents / len(head) if nested else lines)
     return int(_TIMES * 8 * rows * max(width, queries.n_features))
+
+
+def dtype_in_memory(name: str, options: Mapping[str, Any]) -> Literal["float32"] | None:
+    """The type of the features of a Parquet or Arrow file of float32 alone, which readers keep; None for others."""
+    if not is_arrow(name):
+        return None
+    file = open_arrow(name)
+    roles = _roles(options)
+    columns = replace(roles, **find_noted_roles(roles, file.facts, file.names)).among(file.names)
+    first = next(file.batches(columns.every, 1, None), None)
+    if first is None:
+        return None
+    X = rows_of(open_frame(first), columns, options.get("grades"), options.get("unjudged", "error")).X
+    return "float32" if X.dtype == "float32" else None
 
 
 def _roles(options: Mapping[str, Any]) -> Roles:

@@ -135,7 +135,7 @@ class _Awaited:
         The thread that hands results on.
     """
 
-    def __init__(self, future: "Future[Any]", manager: threading.Thread | None) -> None:
+    def __init__(self, future: "Future[Any]", manager: Any) -> None:
         self._future, self._manager = future, manager
         self.cancel = future.cancel
 
