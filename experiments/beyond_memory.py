@@ -117,6 +117,7 @@ def main(rows: int, features: int, memory: str, words: bool, trees: int) -> dict
         "rows": rows,
         "columns": features + 2 + 3 * words,
         "words": words,
+        "trees": trees,
         "bytes": size,
         "memory": as_bytes(memory, "memory", 1),
         "peak": found["peak"],
@@ -139,13 +140,14 @@ def sentence(one: dict[str, Any]) -> str:
     """The figures of one file."""
     what = " of numbers, categories, dates, amounts and gaps" if one["words"] else ""
     memory = f"--memory {one['memory'] / 1e6:.0f}MB"
+    trees = f"--trees {one['trees']}"
     rows = f"--rows {one['rows']} --features {one['columns'] - 2 - 3 * one['words']}{' --words' * one['words']}"
     return (
         f"On a CSV of {one['rows']:,} rows and {one['columns']} columns{what} ({one['bytes'] / 1e6:,.0f} MB), `rankwise "
         f"train big.csv {memory}` ended with an nDCG@10 of {one['measure']:.4f}, certified "
         f"to be at least {one['certified']:.4f}, and at most {one['peak'] / 1e6:,.0f} MB of anonymous memory; "
         f"{one['peak again'] / 1e6:,.0f} MB in a second run on the same parts, and {one['small'] / 1e6:,.0f} MB on "
-        f"2,000 rows (`python3 run.py python -m experiments.beyond_memory {rows} {memory}`)."
+        f"2,000 rows (`python3 run.py python -m experiments.beyond_memory {rows} {memory} {trees}`)."
     )
 
 
