@@ -143,8 +143,8 @@ def sentence(one: dict[str, Any]) -> str:
     trees = f"--trees {one['trees']}"
     rows = f"--rows {one['rows']} --features {one['columns'] - 2 - 3 * one['words']}{' --words' * one['words']}"
     return (
-        f"On a CSV of {one['rows']:,} rows and {one['columns']} columns{what} ({one['bytes'] / 1e6:,.0f} MB), `rankwise "
-        f"train big.csv {memory}` ended with an nDCG@10 of {one['measure']:.4f}, certified "
+        f"On a CSV of {one['rows']:,} rows and {one['columns']} columns{what} ({one['bytes'] / 1e6:,.0f} MB), "
+        f"`rankwise train big.csv {memory}` ended with an nDCG@10 of {one['measure']:.4f}, certified "
         f"to be at least {one['certified']:.4f}, and at most {one['peak'] / 1e6:,.0f} MB of anonymous memory; "
         f"{one['peak again'] / 1e6:,.0f} MB in a second run on the same parts, and {one['small'] / 1e6:,.0f} MB on "
         f"2,000 rows (`python3 run.py python -m experiments.beyond_memory {rows} {memory} {trees}`)."
