@@ -28,6 +28,7 @@ from benchmarks import serve
 from benchmarks.quality import page as quality_page
 from benchmarks.sent import read_all
 from experiments import (
+    beyond_memory,
     boosted_annealing,
     boosted_categories,
     boosted_growth,
@@ -138,9 +139,10 @@ def blocks() -> dict[str, Mapping[str, str]]:
         },
         "quality.md": quality_page.blocks(stored("quality")),
         "reproduction.md": {name: block() for name, block in reproduction_tables.BLOCKS.items()},
-        "scale.md": growth.blocks(
-            stored("growth"), stored("out_of_core"), stored("convert_parts"), stored("parted_trees")
-        ),
+        "scale.md": {
+            **growth.blocks(stored("growth"), stored("out_of_core"), stored("convert_parts"), stored("parted_trees")),
+            **beyond_memory.blocks(stored("beyond_memory")),
+        },
         "serve.md": {
             "splits": serve_guarantees.as_table(stored("serve_guarantees")),
             "loads": serve.as_table(stored("serve_results")),

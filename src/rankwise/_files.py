@@ -446,7 +446,7 @@ def new_folder(path: str | os.PathLike[str], mark: str, *, overwrite: bool = Fal
     with refusing(name):
         target = Path(os.path.realpath(name))
         _check_target(target, name, mark, overwrite)
-        _remove_left_folders(target)
+        remove_left_folders(target.parent, glob.escape(target.name))
         part = target.with_name(f".{target.name}.{secrets.token_hex(6)}.parts")
         part.mkdir()
     held = -1
@@ -502,9 +502,17 @@ def _replace_folder(part: Path, target: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _remove_left_folders(target: Path) -> None:
-    """Remove the folders that killed writers of this target have left: those without a lock."""
-    for left in target.parent.glob(f".{glob.escape(target.name)}.{'[0-9a-f]' * 12}.parts"):
+def remove_left_folders(parent: Path, names: str) -> None:
+    """Remove the folders that killed writers have left: those without a lock.
+
+    Parameters
+    ----------
+    parent : Path
+        Where to look.
+    names : str
+        A pattern of the names of their targets.
+    """
+    for left in parent.glob(f".{names}.{'[0-9a-f]' * 12}.parts"):
         with suppress(OSError):
             if not (left / LOCK).exists():
                 continue  # being made, or being renamed at this moment

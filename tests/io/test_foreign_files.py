@@ -159,10 +159,10 @@ def test_w2_a_packed_file_that_unpacks_to_more_than_memory_is_one_sentence(tmp_p
     """Some kilobytes that would be gigabytes: reading ends when little memory is free."""
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(CSV + b"1,1,1\n" * 2_000_000))
-    free = iter([1 << 34, 1 << 33, 1 << 32, *[1 << 28] * 99])
+    free = iter([1 << 34, 1 << 33, 1 << 32, *[1 << 26] * 99])
     monkeypatch.setattr(sources, "available_memory", lambda: next(free))
     with pytest.raises(
-        RankwiseError, match=r"bomb\.csv\.gz is larger, unpacked, than fits into memory, of which 256 MiB"
+        RankwiseError, match=r"bomb\.csv\.gz is larger, unpacked, than fits into memory, of which 64 MiB"
     ):
         rw.read_table(path)
 

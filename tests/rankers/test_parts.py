@@ -267,7 +267,7 @@ def test_processes_give_the_bits_of_memory(name, processes, in_memory):
     assert len(processes.executor.pids()) == 2
 
 
-@pytest.mark.parametrize("name", ["listnet", "trees"])
+@pytest.mark.parametrize("name", ["listnet", "trees", pytest.param("auto", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.thorough)])
 def test_a_worker_killed_in_the_middle_of_a_pass(kills, name, processes, in_memory):
     executor, killed = processes.executor, []
@@ -345,6 +345,8 @@ def test_every_ranker_on_parts_can_be_estimated(name, folders):
     assert (found.documents, found.bytes) == (parts.n_documents, read)
     assert found.seconds > 0
     assert "threads are fastest" in str(found)  # a pass of milliseconds
+    assert ("passes each" in str(found)) == (depth is not None)
+    assert found.passes_of_unit == (1 if depth is None else depth + 2)
 
 
 def test_a_verbose_fit_logs_one_line_per_pass(folders, caplog):

@@ -48,7 +48,7 @@ def test_a_cluster_gives_the_bits_of_memory(client, folder):
         assert_same(RANKERS[name]().fit(lists()), RANKERS[name]().fit(parts))
 
 
-@pytest.mark.parametrize("name", ["smoothrank", "trees"])
+@pytest.mark.parametrize("name", ["smoothrank", "trees", pytest.param("auto", marks=pytest.mark.thorough)])
 def test_a_worker_killed_in_the_middle_of_a_fit(name, client, folder):
     parts, killed = Parts(folder).on(client), []
     results = parts.executor.results
@@ -102,5 +102,5 @@ def test_every_ranker_with_any_number_of_workers_and_files(workers, tmp_path):
 def test_an_adaptive_cluster(folder):
     with cluster(1) as some, distributed.Client(some) as client:
         some.adapt(minimum=1, maximum=3, interval="100ms")
-        for name in ("listnet", "trees"):
+        for name in ("listnet", "trees", "auto"):
             assert_same(RANKERS[name]().fit(lists()), RANKERS[name]().fit(Parts(folder).on(client)))

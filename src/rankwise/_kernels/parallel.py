@@ -91,22 +91,42 @@ def cgroup_quota(root: Path, groups: str) -> float | None:
         The smallest quota; None where there is none.
     """
     found = []
+    for folder in control_groups(root, groups, "cpu"):
+        quota = _numbers(folder / "cpu.max") or [
+            *_numbers(folder / "cpu.cfs_quota_us"),
+            *_numbers(folder / "cpu.cfs_period_us"),
+        ]
+        if len(quota) == 2 and min(quota) > 0:
+            found.append(quota[0] / quota[1])
+    return min(found, default=None)
+
+
+def control_groups(root: Path, groups: str, controller: str) -> Iterator[Path]:
+    """The folders of a control group and of those above it, for one controller.
+
+    Parameters
+    ----------
+    root : Path
+        Where control groups are mounted.
+    groups : str
+        The text of ``/proc/self/cgroup``: a line per hierarchy, with its controllers and the path of the group.
+    controller : str
+        "cpu", "memory" ...
+
+    Yields
+    ------
+    Path
+        The folders, of which not all need exist.
+    """
     for line in groups.splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
         top = root / controllers if controllers else root  # without controllers: version 2, where all share one tree
         own = PurePosixPath(path.lstrip("/"))
         # a container may see the paths of its host, where only the root is its own
-        for folder in dict.fromkeys(top / part for part in (own, *own.parents, PurePosixPath())):
-            quota = _numbers(folder / "cpu.max") or [
-                *_numbers(folder / "cpu.cfs_quota_us"),
-                *_numbers(folder / "cpu.cfs_period_us"),
-            ]
-            if len(quota) == 2 and min(quota) > 0:
-                found.append(quota[0] / quota[1])
-    return min(found, default=None)
+        yield from dict.fromkeys(top / part for part in (own, *own.parents, PurePosixPath()))
 
 
 def _numbers(path: Path) -> list[float]:
@@ -375,13 +395,3 @@ def one_blas_thread() -> Iterator[None]:
         yield
     finally:
         _limit.leave(scope)
-
-
-def available_memory() -> int | None:
-    """The bytes that can be allocated without swapping, or None where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            figures = dict([line.split(":", 1) for line in lines])
-        return int(figures["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return None

@@ -172,6 +172,9 @@ def _blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
     if reading.is_parts(data):
         yield from read_part_blocks(data, on_read)
         return
+    if not task.unsorted and _is_large(task):
+        yield from _built(task, on_read)
+        return
     table = reading.raw_table_for(task.ranker, data)
     if table is not None:  # features are made of the whole table at once
         yield apply_builder(task.ranker.features_, table, data, task.columns, judged=False)
@@ -201,6 +204,37 @@ def read_part_blocks(data: Path, on_read: reading.OnRead) -> Iterator["Queries"]
         block = parts.block(first, last)
         yield block
         on_read(block.X.nbytes)
+
+
+def _is_large(task: RankingTask) -> bool:
+    """Whether features have to be made of a table that does not fit into memory."""
+    from rankwise._kernels.memory import available_memory
+    from rankwise.features.table import iter_columns
+    from rankwise.io.memory_needed import memory_needed
+
+    builder = getattr(task.ranker, "features_", None)
+    if builder is None or builder.needs_queries:
+        return False
+    roles = {role: name for role, name in builder.roles_.items() if name is not None and role != "weight"}
+    free, needed = available_memory(), memory_needed(task.data, {**roles, "label": None, "missing": "keep"})
+    if free is None or needed is None or needed <= free:
+        return False
+    return reading.needs_builder(task.ranker, next(iter_columns(task.data)))
+
+
+def _built(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
+    """Make features of a table block by block; the rows of a query stand together."""
+    from rankwise.features.judged import with_options
+    from rankwise.features.table import iter_columns
+    from rankwise.io.tables.rows import whole_lists
+
+    builder = with_options(task.ranker.features_, task.columns)
+    rows = (builder._block(table, judged=False) for table in iter_columns(task.data, on_read))
+    try:
+        for block in whole_lists(rows, builder.feature_names_out_, "keep", reading.ROWS, str(task.data)):
+            yield block._replace(built_by=task.ranker.features_)
+    except DataError as error:
+        raise DataError(str(error).replace("read the file as a whole", "add --unsorted")) from error
 
 
 def _table(task: RankingTask, source: "Path | ByteStream", on_read: reading.OnRead) -> Iterator["Queries"]:

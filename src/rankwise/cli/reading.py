@@ -478,7 +478,10 @@ def raw_table_for(ranker: "Ranker", path: Path) -> "RawTable | None":
     from rankwise.features.judged import open_table
 
     table = open_table(path) if hasattr(ranker, "features_") else None
-    if table is None:
-        return None
+    return None if table is None or not needs_builder(ranker, table) else table
+
+
+def needs_builder(ranker: "Ranker", table: "RawTable") -> bool:
+    """Whether a table holds the columns that the ranker's builder reads, and not the features that it makes."""
     builder, names = ranker.features_, set(table.names)
-    return None if not names >= {*builder.columns_in_} and names >= {*builder.feature_names_out_} else table
+    return names >= {*builder.columns_in_} or not names >= {*builder.feature_names_out_}

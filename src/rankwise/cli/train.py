@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rankwise._progress import report_progress
 from rankwise.cli import reading, wording
+from rankwise.cli.budget import Budget
 from rankwise.cli.columns import reading_words
 from rankwise.cli.options import data_option, model_option, online_option, output_option, parts_option
 from rankwise.errors import Interrupted, RankwiseError, did_you_mean, warn
@@ -81,8 +82,10 @@ def train(
     ),
     executor: Literal["threads", "processes"] | None = parts_option(None, "What runs the passes (default threads)."),
     workers: int | None = parts_option(None, "Number of threads or processes.", min=1),
-    memory_limit: str | None = parts_option(None, "Memory limit between passes (default 1GB)."),
-    verbose: bool = parts_option(False, "Print a line per pass."),
+    memory: str | None = parts_option(
+        None, "Memory to use, such as 500MB (default: what is free); a larger file is trained on in parts."
+    ),
+    verbose: bool = parts_option(False, "Print a line per pass or tree."),
     as_json: reading.JsonOption = False,
     *,
     reads: dict[str, Any],
@@ -103,11 +106,16 @@ def train(
     A folder made by rankwise convert --parts is never read as a whole: training makes passes over it, and the command
     first prints how many and how long they will take. --ranker RidgeCommittee needs a few passes alone.
 
+    A file that does not fit into memory is first converted to such parts, in the cache folder; a line says where. Of
+    a table with texts, features are then learned from a sample of 200,000 rows of the training part.
+
     Example: rankwise train judged.txt --out model.rankwise
 
     Example: rankwise train lists/ --ranker SmoothRank --executor processes --workers 4 --checkpoint run/
 
     Example: rankwise train my.csv --qid query --label grade --ignore url
+
+    Example: rankwise train big.csv --memory 2GB
 
     Example: zcat clicks.txt.gz | rankwise train - --online --scale standard -o clicks.rankwise
     """
@@ -125,29 +133,29 @@ def train(
         every = None if checkpoint is None else _rounds(checkpoint)
         train_online(data, model, _target(out, resume), epochs, skip, features, every, as_json, reads)
         return
-    in_parts = reading.is_parts(data)
-    of_parts = {"--executor": executor, "--workers": workers, "--memory-limit": memory_limit}
-    of_parts |= {"--verbose": verbose or None}
-    for name, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
-        if value is not None and not (in_parts and name == "--checkpoint"):
-            raise RankwiseError(f"{name} requires --online")
-    for name, value in of_parts.items():
-        if value is not None and not in_parts:
-            raise RankwiseError(f"{name} requires a data set in parts: make one with rankwise convert --parts")
     from rankwise._kernels.parallel import announce_kernels
 
     batch = new_ranker(ranker or DEFAULT, {"measure": "nDCG@10", **given})
     words = reading_words(reads, reads.get("columns"))
     reads = reading.keeping_missing(reads, [batch])
     batch.set_params(missing=reads["missing"])
-    known = {"verbose": not as_json, "random_state": seed, "n_jobs": jobs}
+    budget = Budget.of(memory, executor, workers)
+    too_large = None if reading.is_parts(data) else budget.exceeded_by(data, reads, batch)
+    in_parts = reading.is_parts(data) or too_large is not None
+    of_parts = {"--executor": executor, "--workers": workers, "--verbose": verbose or None}
+    for name, value in (("--resume", resume), ("--checkpoint", checkpoint), ("--skip", skip or None)):
+        if value is not None and not (in_parts and name == "--checkpoint"):
+            raise RankwiseError(f"{name} requires --online")
+    for name, value in of_parts.items():
+        if value is not None and not in_parts:
+            raise RankwiseError(f"{name} requires a data set in parts: make one with rankwise convert --parts")
+    known = {"verbose": verbose or not as_json, "random_state": seed, "n_jobs": jobs}
     batch.set_params(**{name: value for name, value in known.items() if name in batch._get_param_names()})
     if _moves_weights_alike(batch) and "scale" not in given:
         batch.set_params(scale="standard")
     target = _target(out, None)
     announce_kernels(batch.name, "evaluate")
-    how = {"executor": executor or "threads", "workers": workers, "memory_limit": memory_limit}
-    sets = divide(data, validation, share, seed, reads, how if in_parts else None)
+    sets = divide(data, validation, share, seed, reads, batch, budget, too_large)
     if in_parts and batch.runs_on_parts:  # otherwise fit says why not
         print(f"rankwise: {sets[0].estimate(batch)}", file=sys.stderr)
     if verbose:
@@ -409,31 +417,52 @@ def _print_passes() -> None:
 
 
 def divide(
-    data: Path, validation: Path | None, share: float, seed: int, reads: dict[str, Any], how: dict[str, Any] | None
+    data: Path,
+    validation: Path | None,
+    share: float,
+    seed: int,
+    reads: dict[str, Any],
+    ranker: "Ranker",
+    budget: Budget,
+    too_large: str | None,
 ) -> tuple[Any, Any, Any]:
     """Return (train, validation, test): a second data set for model selection, or a share held out for a test.
 
-    ``how`` says how to make passes over a data set in parts; None is a file.
+    ``too_large`` says why a file is read in parts. Of a table of words, features are learned from the training part.
     """
     from rankwise.features.table import RawTable
     from rankwise.queries.folds import split
     from rankwise.queries.parts.parts import Parts
 
     queries: Any
-    if how is None:
+    held_out = None if validation is not None or share == 0 else (share, seed)
+    if too_large is not None:
+        queries = budget.convert(data, reads, too_large, held_out=held_out)
+    elif reading.is_parts(data):
+        queries = budget.open(data)
+    else:
         queries = reading.read_or_open(data, reads)
         if isinstance(queries, RawTable):
             return reading.build_parts(data, queries, validation, share, seed, reads)
         queries.labels()
-    else:
-        queries = Parts(data, **how)
-        if not queries.has_labels:
-            raise RankwiseError(f"{data} has no labels, which training requires")
+    if isinstance(queries, Parts) and not queries.has_labels:
+        raise RankwiseError(f"{data} has no labels, which training requires")
     if validation is not None:
-        is_parts = how is not None and reading.is_parts(validation)
-        return queries, Parts(validation, **how or {}) if is_parts else reading.read_queries(validation, reads), None
-    if share == 0:
+        return queries, _read_validation(validation, reads, queries.built_by, budget, ranker), None
+    if held_out is None:
         return queries, None, None
     reading.refuse_too_few(data, len(queries))
     train, test = split(queries, (1 - share, share), random_state=seed)
     return train, None, test
+
+
+def _read_validation(path: Path, reads: dict[str, Any], builder: Any, budget: Budget, ranker: "Ranker") -> Any:
+    """Read queries for model selection, with the features of the training part."""
+    if reading.is_parts(path):
+        return budget.open(path)
+    too_large = budget.exceeded_by(path, reads, ranker)
+    if too_large is not None:
+        return budget.convert(path, reads, too_large, builder=builder)
+    if builder is not None:
+        return reading.transform(builder, reading.open_table_or_raise(path), path)
+    return reading.read_queries(path, reads)

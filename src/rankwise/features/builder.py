@@ -314,18 +314,28 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
             )
         ids = table.identities(qid) if qid in table.names else np.zeros(table.n_rows, dtype=np.int64)
         parts = by_id(ids, table.n_rows)
+        rows = self._rows(table, (parts.start, parts.rows), ids, judged)
+        # features are put in last: they were checked, and may hold NaN if the builder leaves gaps
+        queries = as_queries(rows._replace(X=np.empty((len(rows.X), 0))), [], "error", self.roles_["weight"])
+        return queries._replace(X=rows.X, feature_names=self.feature_names_out_, built_by=self)
+
+    def _block(self, table: RawTable, *, judged: bool = True) -> TableRows:
+        """The features of consecutive rows of a table that is read in blocks, which may cut queries."""
+        if self.needs_queries:
+            raise DataError("features within queries (per_query=) need the table as a whole")
+        layout = np.array([0, table.n_rows]), None
+        return self._rows(table, layout, table.written_identities(str(self.roles_["qid"])), judged)
+
+    def _rows(self, table: RawTable, layout: Layout, ids: Any, judged: bool) -> TableRows:
+        """The rows of a table with their features."""
         rows = TableRows(
-            self._matrix(table, (parts.start, parts.rows)),
+            self._matrix(table, layout),
             labels_of(table, self.roles_["label"], self.grades) if judged else None,
             ids,
             docids_of(table, self.roles_["docid"], self.columns_in_),
             weights_of(table, self.roles_["weight"]),
         )
-        if rows.y is not None:
-            rows = without_unjudged(rows, self.unjudged)
-        # features are put in last: they were checked, and may hold NaN if the builder leaves gaps
-        queries = as_queries(rows._replace(X=np.empty((len(rows.X), 0))), [], "error", self.roles_["weight"])
-        return queries._replace(X=rows.X, feature_names=self.feature_names_out_, built_by=self)
+        return rows if rows.y is None else without_unjudged(rows, self.unjudged)
 
     def _matrix(self, table: RawTable, layout: Layout) -> Floats:
         """The features of a table."""
@@ -335,7 +345,7 @@ class FeatureBuilder(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
         if bad.any():
             row, feature = np.unravel_index(int(np.argmax(bad)), X.shape)
             name = self.feature_names_out_[int(feature)]
-            found = f"the feature {name!r} is {X[row, feature]} at row {int(row):,}"
+            found = f"the feature {name!r} is {X[row, feature]} at row {table.first_row + int(row):,}"
             raise DataError(f"{found}: its column has an extreme value there, or its transformer left a gap")
         return X
 

@@ -286,8 +286,8 @@ def read_numbers(column: Column, kind: str, reading: dict[str, Any]) -> Any:
     values, first = read_each(column.values.tolist(), read)
     if first >= 0 and not reading.get("lenient", False):
         raise DataError(
-            f"column {column.name!r} holds {column.values[first]!r:.40} at row {first:,}, and in training it was a "
-            f"{kind}"
+            f"column {column.name!r} holds {column.values[first]!r:.40} at row {column.first_row + first:,}, and in "
+            f"training it was a {kind}"
         )
     return values
 
@@ -330,7 +330,8 @@ def read_amounts(column: Column, units: dict[str, str]) -> tuple[Any, Any]:
     values, first = read_each(texts, read)
     if first >= 0:
         raise DataError(
-            f"column {column.name!r} holds {texts[first]!r:.40} at row {first:,}, and in training it held amounts"
+            f"column {column.name!r} holds {texts[first]!r:.40} at row {column.first_row + first:,}, and in training "
+            "it held amounts"
         )
     found = np.empty(len(texts), dtype=object)
     found[:] = [split[text][1] if text is not None else "" for text in texts]  # type: ignore[index]  # none is None

@@ -166,11 +166,7 @@ def apply_builder(
     queries : Queries
         The queries.
     """
-    twin = builder.as_fitted()
-    twin.roles_ = {**builder.roles_, **{role: options[role] for role in ROLES if role in options}}
-    twin.grades = options.get("grades", twin.grades)
-    if options.get("unjudged", "error") != "error":
-        twin.unjudged = options["unjudged"]
+    twin = with_options(builder, options)
     label = twin.roles_["label"]
     try:
         if judged and label is not None and label not in table.names:
@@ -178,3 +174,13 @@ def apply_builder(
         return twin._transform(table, judged=judged)
     except DataError as error:
         raise DataError(f"{os.fspath(path)}: {error}") from error
+
+
+def with_options(builder: "FeatureBuilder", options: Options) -> "FeatureBuilder":
+    """A copy of a fitted builder, whose columns with a role are its own unless the options name others."""
+    twin = builder.as_fitted()
+    twin.roles_ = {**builder.roles_, **{role: options[role] for role in ROLES if role in options}}
+    twin.grades = options.get("grades", twin.grades)
+    if options.get("unjudged", "error") != "error":
+        twin.unjudged = options["unjudged"]
+    return twin

@@ -7,10 +7,11 @@ same way for all sources: a CSV file and the data frame read from it give the sa
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -21,13 +22,14 @@ from rankwise._tables import ShownAsFacts
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.tables.csv import EMPTY, CsvText
 from rankwise.io.tables.frames import open_frame
-from rankwise.io.tables.rows import is_arrow, read_arrow
+from rankwise.io.tables.rows import is_arrow, name_in_errors, open_arrow, read_arrow
 from rankwise.queries.checks import as_features, not_a_path
 from rankwise.queries.grouping import StringColumn, as_ids, parse_ids
 from rankwise.queries.queries import Queries
 
 Stored = Literal["number", "boolean", "date", "text", "other"]
 _EMPTY = frozenset(EMPTY)
+_CELLS = 1 << 18  # of a block of a table; a cell of text takes about a hundred bytes
 _DAY = 86_400_000_000  # microseconds
 
 
@@ -48,6 +50,8 @@ class Column:
         The decimal mark of numbers in its texts, if the source has one for all columns.
     type_name : str
         The name of the type, for "other".
+    first_row : int
+        The number of the first row in the whole table, for messages.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Column:
     values: NDArray[Any]
     decimal: str = "."
     type_name: str = ""
+    first_row: int = 0
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -73,10 +78,13 @@ class RawTable(ShownAsFacts, ABC):
         The columns.
     n_rows : int
         The number of rows.
+    first_row : int
+        The number of the first row in the table that these rows are of.
     """
 
     names: tuple[str, ...]
     n_rows: int
+    first_row: int = 0
 
     @abstractmethod
     def column(self, name: str) -> Column:
@@ -89,6 +97,10 @@ class RawTable(ShownAsFacts, ABC):
     def texts(self, name: str) -> StringColumn:
         """A column of document ids."""
         return StringColumn.of(self.identities(name).tolist())
+
+    def written_identities(self, name: str) -> NDArray[Any] | StringColumn:
+        """One id per row, as texts where the source is text: whether they are numbers, all rows decide."""
+        return self.identities(name)
 
 
 def as_table(source: Any) -> RawTable:
@@ -146,6 +158,38 @@ def read_columns(path: str | os.PathLike[str]) -> RawTable:
         return CsvTable(CsvText.open(source))
 
 
+def iter_columns(path: str | os.PathLike[str], on_read: Callable[[int], object] | None = None) -> "Iterator[RawTable]":
+    """Read a file as :func:`read_columns` does, in blocks of consecutive rows; memory holds one of them.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    on_read : callable, default=None
+        Receives the number of bytes each time some are read.
+
+    Yields
+    ------
+    table : RawTable
+        Some rows.
+    """
+    from rankwise.io.sources import open_text
+
+    name, row = path_of(path), 0
+    if is_arrow(name):
+        file = open_arrow(name)
+        for batch in file.batches(file.names, max(1, _CELLS // max(1, len(file.names))), on_read):
+            yield FrameTable(open_frame(batch), row)
+            row += len(batch)
+        return
+    with open_text(path, on_read) as source, name_in_errors(source.name):
+        text = CsvText.open(source)
+        records = text.records()
+        while some := list(islice(records, max(1, _CELLS // len(text.names)))):
+            yield CsvTable(text, some, row)
+            row += len(some)
+
+
 # ------------------------------------------------------------------------------------------------------ data frames
 
 
@@ -156,10 +200,12 @@ class FrameTable(RawTable):
     ----------
     frame : narwhals.DataFrame
         The data frame.
+    first_row : int, default=0
+        The number of its first row in the whole table, for messages.
     """
 
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
+    def __init__(self, frame: Any, first_row: int = 0) -> None:
+        self._frame, self.first_row = frame, first_row
         self._called = {str(name): name for name in frame.columns}
         if len(self._called) < len(frame.columns):
             raise DataError("two columns of the data frame have the same name: give them different names")
@@ -168,6 +214,9 @@ class FrameTable(RawTable):
 
     def column(self, name: str) -> Column:
         """One column by name."""
+        return replace(self._column(name), first_row=self.first_row)
+
+    def _column(self, name: str) -> Column:
         import narwhals as nw
 
         series = self._frame.get_column(self._called[name])
@@ -189,7 +238,7 @@ class FrameTable(RawTable):
         series = self._frame.get_column(self._called[name])
         null = series.is_null().to_numpy()
         if null.any():
-            raise DataError(f"column {name!r} has no value at row {int(np.argmax(null)):,}")
+            raise DataError(f"column {name!r} has no value at row {self.first_row + int(np.argmax(null)):,}")
         ids: NDArray[Any] = as_ids(series.to_numpy() if series.dtype.is_numeric() else series.to_list(), name)
         return ids
 
@@ -268,30 +317,41 @@ class CsvTable(RawTable):
     ----------
     text : CsvText
         The opened text.
+    records : iterable of (int, list of str), default=None
+        The lines and cells of some rows; None reads all rows.
+    first_row : int, default=0
+        The number of the first row, for messages.
     """
 
-    def __init__(self, text: CsvText) -> None:
+    def __init__(
+        self, text: CsvText, records: Iterable[tuple[int, list[str]]] | None = None, first_row: int = 0
+    ) -> None:
         self.names = text.names
         self._decimal = text.format.decimal
-        self._name = text.source.name
-        cells = list(zip(*(record for _, record in text.records()), strict=True))
+        self._name, self.first_row = text.source.name, first_row
+        cells = list(zip(*(record for _, record in (text.records() if records is None else records)), strict=True))
         self._cells = dict(zip(self.names, cells, strict=True))
         self.n_rows = len(cells[0])
 
     def column(self, name: str) -> Column:
         """One column by name."""
-        return Column(name, "text", _texts(self._cells[name]), self._decimal)
+        return Column(name, "text", _texts(self._cells[name]), self._decimal, first_row=self.first_row)
 
     def identities(self, name: str) -> NDArray[Any]:
         """One id per row from a column that holds ids: integers where each is written as one."""
         ids: NDArray[Any] = parse_ids(self.texts(name))
         return ids
 
+    def written_identities(self, name: str) -> StringColumn:
+        """One id per row, as written."""
+        return self.texts(name)
+
     def texts(self, name: str) -> StringColumn:
         """A column of document ids, as written."""
         cells = self._cells[name]
         if "" in cells:
-            raise DataError(f"{self._name}: column {name!r} is empty at row {cells.index(''):,}")
+            row = self.first_row + cells.index("")
+            raise DataError(f"{self._name}: column {name!r} is empty at row {row:,}")
         return StringColumn.of(cells)
 
 

@@ -51,8 +51,9 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.source import QuerySet
 from rankwise.queries.stored import load_queries
 
-# Rows that are numbered together.
-_ROWS = 1 << 17
+# Rows that are numbered together, fewer where they would take more memory than is allowed; the bytes of a line of text
+# that has that many rows read at once.
+_ROWS, _FEWEST, _LINE = 1 << 17, 1 << 10, 1 << 10
 _UNUSED = np.zeros(0, np.int64)
 _SMALLEST = 1 << 16  # bytes of a part
 
@@ -118,7 +119,7 @@ def write_parts(
     overwrite : bool, default=False
         Whether a data set in parts that already exists is replaced.
     memory : int or str, default=134217728
-        Bytes of rows that are put into order together; about three times as much is used.
+        Bytes of rows that are read, or put into order, together; about three times as much is used.
 
     Returns
     -------
@@ -150,7 +151,7 @@ def write_parts(
     how = as_reading(
         dtype or _dtype_of(sources), missing, unjudged, zero_based, n_features, feature_names, None, streaming=True
     )
-    reader = SourceReader(how, unjudged, roles, grades)
+    reader = SourceReader(how, unjudged, roles, grades, held)
     with PartsWriter(path, part_bytes=size, overwrite=overwrite, distinct=True) as writer:
         _write_sources(sources, writer, reader, held)
     return Parts(path)
@@ -209,20 +210,56 @@ def _write_queries(blocks: Iterator[Queries], writer: PartsWriter, dtype: str | 
 
 def _write_sources(sources: list[Any], writer: PartsWriter, reader: "SourceReader", memory: int) -> None:
     """Read, group and write rows of any order."""
-    folder = writer.folder / "grouping"
-    folder.mkdir()
-    regrouped = Regrouped(folder, str(reader.how.dtype), reader.how.missing, memory)
     sizes = [bytes_of(source) for source in sources]
     total = None if None in sizes else sum(size or 0 for size in sizes)
+
+    def blocks(on_read: Callable[[int], object]) -> Iterator[SourceBlock]:
+        reader.on_read = on_read
+        return (block for source in sources for block in reader.of(source))
+
+    for queries in grouped_blocks(writer, blocks, total, str(reader.how.dtype), reader.how.missing, memory):
+        writer.append(queries)
+
+
+def grouped_blocks(
+    writer: PartsWriter,
+    blocks: Callable[[Callable[[int], object]], Iterator[SourceBlock]],
+    total: int | None,
+    dtype: str,
+    missing: Missing,
+    memory: int,
+) -> Iterator[Queries]:
+    """Put blocks of rows of any order into whole queries, by temporary files in the folder that is being written.
+
+    Parameters
+    ----------
+    writer : PartsWriter
+        The writer, whose folder holds the temporary files.
+    blocks : callable
+        Takes a function that counts bytes, and gives the blocks.
+    total : int or None
+        The bytes of the sources, where they are known.
+    dtype : str
+        The type of the features.
+    missing : {"error", "zero", "min", "keep"}
+        What to do with features that are not finite.
+    memory : int
+        Bytes of rows that are put into order together.
+
+    Yields
+    ------
+    queries : Queries
+        Blocks of whole queries, to be appended.
+    """
+    folder = writer.folder / "grouping"
+    folder.mkdir()
+    regrouped = Regrouped(folder, dtype, missing, memory)
     with throughput("reading", total) as bar:
-        reader.on_read = partial(bar.advance_rows, 0)
-        for source in sources:
-            for block in reader.of(source):
-                regrouped.append(block)
-                bar.advance_rows(len(block.rows.X), 0)
+        for block in blocks(partial(bar.advance_rows, 0)):
+            regrouped.append(block)
+            bar.advance_rows(len(block.rows.X), 0)
     with throughput("grouping and writing", regrouped.bytes) as bar:
-        for queries in regrouped.queries(bar.advance_rows):
-            writer.append(queries)
+        yield from regrouped.queries(bar.advance_rows)
     shutil.rmtree(folder)
 
 
@@ -286,6 +323,8 @@ class SourceReader:
         The roles of the columns of tables.
     grades : mapping of str to float, or None
         The labels of the words in the label column of tables.
+    memory : int, default=134217728
+        Bytes of rows that are read together.
     on_read : callable
         Receives the number of bytes each time some are read.
     """
@@ -294,6 +333,7 @@ class SourceReader:
     unjudged: Unjudged
     roles: Roles
     grades: Mapping[str, float] | None
+    memory: int = RANGE_BYTES
     on_read: Callable[[int], object] = lambda count: None
     _first: tuple[str, list[str]] | None = None
 
@@ -325,7 +365,8 @@ class SourceReader:
     def _letor(self, stream: ByteStream) -> Iterator[SourceBlock]:
         """A LETOR text; each block has the features and the first feature id that it shows."""
         found = False
-        for text, first_line in iter_blocks(stream, _ROWS, skip_negative=self.unjudged == "drop"):
+        count = max(_FEWEST, min(_ROWS, self.memory // _LINE))
+        for text, first_line in iter_blocks(stream, count, skip_negative=self.unjudged == "drop"):
             table = read_table(text, self.how, first_line)
             if table is None or not len(table.y):
                 continue
@@ -341,7 +382,7 @@ class SourceReader:
         with name_in_errors(stream.name):
             roles = self._roles(stream.name, text.names, self.roles)
             wanted = text.select(roles, missing=self.how.missing, unjudged=self.unjudged, grades=self.grades)
-            for rows in _gather(text.pieces(wanted)):
+            for rows in _gather(text.pieces(wanted), self._rows(wanted.columns)):
                 yield self._of_table(rows, wanted.columns, stream.name, 0)
 
     # ------------------------------------------------------------------------------------------------------- tables
@@ -361,18 +402,17 @@ class SourceReader:
             )
         return replace(roles, features=features)
 
+    def _rows(self, columns: Columns) -> int:
+        """The number of rows of a table that are read together."""
+        return max(_FEWEST, min(_ROWS, self.memory // (8 * max(1, len(columns.every)))))
+
     def _of_table(
         self, rows: TableRows, columns: Columns, name: str, first_row: int, named: bool = True
     ) -> SourceBlock:
         """Rows of a table as a block."""
         rows = without_unjudged(rows, self.unjudged)
-        X = as_type(rows.X, str(self.how.dtype))
-        _check(X, rows.y, self.how.missing, columns.features, first_row)
-        if rows.document_weight is not None and not checks.usual_weights(rows.document_weight).all():
-            raise DataError(f"document weights {checks.WEIGHTS}")
-        ids, head, kind = _runs(rows.qid)
-        kept = Rows(_UNUSED, X, rows.y, rows.docid, rows.weight, rows.document_weight)
-        return SourceBlock(kept, ids, head, kind, name, tuple(columns.features) if named else None)
+        rows = rows._replace(X=as_type(rows.X, str(self.how.dtype)))
+        return block_of_rows(rows, tuple(columns.features), self.how.missing, name, first_row, named)
 
     def _arrow(self, name: str) -> Iterator[SourceBlock]:
         """A Parquet or Arrow file."""
@@ -381,7 +421,7 @@ class SourceReader:
             roles = replace(self.roles, **find_noted_roles(self.roles, file.facts, file.names))
             columns = self._roles(name, file.names, roles).among(file.names)
             row = 0
-            for batch in file.batches(columns, _ROWS, self.on_read):
+            for batch in file.batches(columns.every, self._rows(columns), self.on_read):
                 yield self._of_batch(batch, columns, name, row, file.facts.get("named") is not False)
                 row += len(batch)
 
@@ -399,7 +439,7 @@ class SourceReader:
             names = dataset.schema.names
             columns = self._roles(name, names, self.roles).among(names)
             total, count = bytes_of(dataset) or 0, dataset.count_rows() if hasattr(dataset, "count_rows") else 0
-            scanned = _batches(dataset, columns.every)
+            scanned = _batches(dataset, columns.every, self._rows(columns))
             row = 0
             for batch in scanned:
                 yield self._of_batch(arrow.Table.from_batches([batch]), columns, name, row, True)
@@ -418,7 +458,7 @@ class SourceReader:
         for block in queries.blocks():
             if block.qid is None:
                 raise DataError(f"{name} has no query ids, which are needed to join several sources")
-            ids, _, kind = _runs(block.qid)
+            ids, _, kind = runs_of_ids(block.qid)
             weight = None if block.weight is None else np.repeat(block.weight, block.sizes)
             X = as_type(block.X, str(self.how.dtype))
             _check(X, None, self.how.missing, block.feature_names, 0)
@@ -426,6 +466,39 @@ class SourceReader:
             filled = block.sizes > 0
             yield SourceBlock(rows, ids[filled], block.start[:-1][filled], kind, name, block.feature_names)
             self.on_read(int(total * block.n_documents / max(1, queries.n_documents)))
+
+
+def block_of_rows(
+    rows: TableRows, names: tuple[str, ...], missing: Missing, source: str, first_row: int, named: bool = True
+) -> SourceBlock:
+    """Rows of a table as a block; what is no feature and no label raises an error.
+
+    Parameters
+    ----------
+    rows : TableRows
+        The rows.
+    names : tuple of str
+        The names of the features.
+    missing : {"error", "zero", "min", "keep"}
+        What to do with features that are not finite.
+    source : str
+        The name of the source.
+    first_row : int
+        The number of the first row, for messages.
+    named : bool, default=True
+        Whether the features keep their names.
+
+    Returns
+    -------
+    block : SourceBlock
+        The block.
+    """
+    _check(rows.X, rows.y, missing, names, first_row)
+    if rows.document_weight is not None and not checks.usual_weights(rows.document_weight).all():
+        raise DataError(f"document weights {checks.WEIGHTS}")
+    ids, head, kind = runs_of_ids(rows.qid)
+    kept = Rows(_UNUSED, rows.X, rows.y, rows.docid, rows.weight, rows.document_weight)
+    return SourceBlock(kept, ids, head, kind, source, names if named else None)
 
 
 def _check(X: Floats, y: Any, missing: Missing, names: Any, first_row: int) -> None:
@@ -450,7 +523,7 @@ def _check(X: Floats, y: Any, missing: Missing, names: Any, first_row: int) -> N
             )
 
 
-def _runs(qid: Any) -> tuple[StringColumn, NDArray[np.int64] | None, IdKind]:
+def runs_of_ids(qid: Any) -> tuple[StringColumn, NDArray[np.int64] | None, IdKind]:
     """(ids as texts, first row of each, kind) of the query ids of rows."""
     if isinstance(qid, StringColumn):
         return qid, None, "written"
@@ -466,22 +539,22 @@ def _runs(qid: Any) -> tuple[StringColumn, NDArray[np.int64] | None, IdKind]:
     return StringColumn.of(map(repr, names) if real else names), None, "real" if real else "text"
 
 
-def _gather(pieces: Iterator[TableRows]) -> Iterator[TableRows]:
-    """The same rows in blocks of about as many rows as are numbered together."""
+def _gather(pieces: Iterator[TableRows], rows: int) -> Iterator[TableRows]:
+    """The same rows in blocks of about so many."""
     waiting: list[TableRows] = []
     for piece in pieces:
         waiting.append(piece)
-        if sum(len(one.X) for one in waiting) >= _ROWS:
+        if sum(len(one.X) for one in waiting) >= rows:
             yield TableRows.concat(waiting)
             waiting = []
     if waiting:
         yield TableRows.concat(waiting)
 
 
-def _batches(dataset: Any, columns: list[str]) -> Iterator[Any]:
+def _batches(dataset: Any, columns: list[str], rows: int) -> Iterator[Any]:
     """Record batches in the order of the files; a table or a reader has fewer options than a dataset."""
     if hasattr(dataset, "scanner"):
-        return iter(dataset.to_batches(columns=columns, batch_size=_ROWS, batch_readahead=1, fragment_readahead=1))
+        return iter(dataset.to_batches(columns=columns, batch_size=rows, batch_readahead=1, fragment_readahead=1))
     if hasattr(dataset, "select"):
-        return iter(dataset.select(columns).to_batches(max_chunksize=_ROWS))
+        return iter(dataset.select(columns).to_batches(max_chunksize=rows))
     return iter(batch.select(columns) for batch in dataset)

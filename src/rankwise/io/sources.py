@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._files import LONGEST, SIGNATURES, path_of
-from rankwise._kernels.parallel import available_memory
+from rankwise._kernels.memory import available_memory
 from rankwise.errors import FileFormatError, RankwiseError, in_one_line, warn
 
 OnRead = Callable[[int], object] | None
@@ -44,7 +44,7 @@ BLOCK = 1 << 20  # bytes that are requested at a time
 HEAD = 1 << 16  # bytes that decide what a text is
 DELIMITERS = ",;\t|"
 _LONGEST_OBJECT = 1 << 24  # bytes of an object that decides what a JSON text is
-_LEAST_FREE = 1 << 29  # bytes of memory that have to stay free while something is unpacked
+_LEAST_FREE = 1 << 27  # bytes of memory that have to stay free while something is unpacked
 
 # Control characters that are neither blanks nor ends of lines nor the escape of terminals. In packed data one byte in
 # ten is one of these 25.

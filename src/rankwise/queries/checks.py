@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwise._kernels.parallel import available_memory
+from rankwise._kernels.memory import available_memory
 from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.queries.grouping import Grouping, StringColumn
 

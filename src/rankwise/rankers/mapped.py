@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.base import clone
 
 from rankwise._arrays import Array, Matrix, Vector
-from rankwise._kernels.parallel import available_memory, one_blas_thread
+from rankwise._kernels.memory import available_memory
+from rankwise._kernels.parallel import one_blas_thread
 from rankwise._parameters import NonNegativeInt
 from rankwise._store import Store
 from rankwise.errors import DataError, RankwiseError

@@ -1,7 +1,10 @@
 """Passes: results in the order of chunks, sums folded in that order, what is kept between passes, and executors."""
 
+import gc
+import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +16,14 @@ from rankwise import make_lists
 from rankwise._kernels import parallel
 from rankwise.errors import RankwiseError
 from rankwise.queries.chunks import Extremes, center_and_scale, radius_of, scale_factors
+from rankwise.queries.passes import executors
 from rankwise.queries.passes.chunked import ChunkedQueries
 from rankwise.queries.passes.executors import Processes, Threads, executor_of
 from rankwise.queries.passes.work import Kept, in_order, own_bytes
 from rankwise.queries.queries import Queries
 from rankwise.queries.source import Job, block_of
 from rankwise.rankers.linear.ridge import balance_of
+from tests.queries.passes.dying import half
 
 
 class InMemory:
@@ -183,3 +188,55 @@ def test_executors_by_name():
     processes.close()
     with pytest.raises(RankwiseError, match="executor must be 'threads', 'processes' or a Dask client, got 3"):
         executor_of(3)
+
+
+class Dead:
+    """A thread that has ended."""
+
+    def is_alive(self):
+        return False
+
+
+def test_a_result_that_nobody_hands_on_counts_as_lost():
+    silent, done = Future(), Future()
+    done.set_result(3)
+    assert executors._Awaited(done, Dead()).result() == 3
+    with pytest.raises(BrokenProcessPool, match="ended without a result"):
+        executors._Awaited(silent, Dead()).result()
+
+
+class FromFile:
+    """What a worker process would find in the file of a work."""
+
+    def __init__(self, worker, path, number, arguments):
+        self.path = path
+
+    def result(self):
+        with open(self.path, "rb") as file:
+            return len(file.read())
+
+
+def test_equal_works_of_processes_do_not_end_each_other(monkeypatch):
+    processes = executor_of("processes", 1)
+    monkeypatch.setattr(processes, "_submit", FromFile)
+    queries = ChunkedQueries.of(InMemory(lists([3, 5, 2])), processes)
+    one, two = (queries.work(Sums()) for _ in range(2))
+    path = f"{processes._folder.name}/{one.key}"
+    assert one.key == two.key
+    found = list(queries.map(one, 2.0))
+    assert list(queries.map(two, 2.0)) == found
+    del one
+    gc.collect()
+    assert list(queries.map(two, 2.0)) == found
+    del two
+    gc.collect()
+    assert not os.path.exists(path)
+    processes.close()
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_result_is_replaced(monkeypatch):
+    processes = executor_of("processes", 1)
+    monkeypatch.setattr(executors, "_chunk", half)
+    queries = ChunkedQueries.of(InMemory(lists([3, 5, 2])), processes)
+    assert list(queries.map(queries.work(Sums()), 2.0)) == [b"whole"]
+    processes.close()

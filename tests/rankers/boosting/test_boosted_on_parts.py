@@ -24,6 +24,10 @@ from tests.rankers.test_parts import assert_same, write_parts
 
 CUTS = (1, 10_000, 1 << 30)
 SMALL = {"trees": 20, "depth": 3, "folds": 3}
+FITS = {
+    "trees": "rw.BoostedRanker(trees=60, depth=3, folds=3, patience=60)",
+    "auto": "rw.AutoRanker(max_trees=60, folds=3)",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -233,13 +237,17 @@ def test_rows_that_do_not_fit_into_the_memory_limit_stand_in_files(parts, monkey
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", FITS)
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_processes_that_are_killed_one_after_the_other(workers, parts):
+def test_processes_that_are_killed_one_after_the_other(workers, name, parts):
+    def new():
+        return rw.BoostedRanker(**SMALL) if name == "trees" else rw.AutoRanker(max_trees=20, folds=3)
+
     kills = 8
-    own = rw.BoostedRanker(**SMALL).fit(queries())
+    own = new().fit(queries())
     several = parts.on("processes", workers)
     try:
-        assert_same(own, rw.BoostedRanker(**SMALL).fit(several))
+        assert_same(own, new().fit(several))
         executor, killed, asked = several.executor, [], []
         results = executor.results
 
@@ -252,7 +260,7 @@ def test_processes_that_are_killed_one_after_the_other(workers, parts):
                 yield result
 
         executor.results = ending
-        assert_same(own, rw.BoostedRanker(**SMALL).fit(several))
+        assert_same(own, new().fit(several))
         assert len(killed) == kills
     finally:
         several.executor.close()
@@ -379,19 +387,23 @@ import sys
 from rankwise._kernels import parallel
 parallel.CHUNK = 120
 import rankwise as rw
-model = rw.BoostedRanker(trees=60, depth=3, folds=3, patience=60)
-model.fit(rw.Parts(sys.argv[1]), checkpoint=sys.argv[2])
+model = eval(sys.argv[3]).fit(rw.Parts(sys.argv[1]), checkpoint=sys.argv[2])
 sys.stdout.write(model.record_.digest)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no kill -9")
+@pytest.mark.parametrize("name", FITS)
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.thorough)])
-def test_kill_9_at_random_moments(kills, parts, tmp_path):
-    own = rw.BoostedRanker(trees=60, depth=3, folds=3, patience=60).fit(queries())
+def test_kill_9_at_random_moments(kills, name, parts, tmp_path):
+    def new():
+        return eval(FITS[name])
+
+    own = new().fit(queries())
     random, journal = np.random.default_rng(8), tmp_path / "run" / "passes.journal"
     for _ in range(kills):
-        run = subprocess.Popen([sys.executable, "-c", FIT, parts.path, str(tmp_path / "run")], stdout=subprocess.PIPE)
+        given = [parts.path, str(tmp_path / "run"), FITS[name]]
+        run = subprocess.Popen([sys.executable, "-c", FIT, *given], stdout=subprocess.PIPE)
         so_far = journal.stat().st_size if journal.exists() else 0
         at = so_far + int(random.integers(1, 20_000))
         while run.poll() is None and not (journal.exists() and journal.stat().st_size >= at):
@@ -401,8 +413,7 @@ def test_kill_9_at_random_moments(kills, parts, tmp_path):
         if run.returncode == 0:  # it was faster: the next one begins anew
             assert out.decode() == own.record_.digest
             journal.unlink()
-    found = rw.BoostedRanker(trees=60, depth=3, folds=3, patience=60).fit(parts, checkpoint=tmp_path / "run")
-    assert_same(own, found)
+    assert_same(own, new().fit(parts, checkpoint=tmp_path / "run"))
 
 
 # ------------------------------------------------------------------------------------------------------------- errors
@@ -423,6 +434,14 @@ def test_a_stationary_start_asks_for_another(tmp_path):
     parts = parts_of(queries(holes=0.0), tmp_path / "lists")
     with pytest.raises(RankwiseError, match=r"SmoothNDCG.* gradient of 0 at equal scores.*start='ridge'"):
         rw.BoostedRanker(loss=losses.SmoothNDCG(), **SMALL).fit(parts)
+
+
+def test_a_bar_says_how_many_rows_a_second_trees_take(parts, monkeypatch):
+    said = []
+    monkeypatch.setattr(parted_rows, "remark", said.append)
+    rw.BoostedRanker(trees=3, patience=None).fit(parts)
+    assert [line.split(",")[0] for line in said] == ["tree 1", "tree 2", "tree 3"]
+    assert all(line.endswith(" million rows/s") for line in said)
 
 
 def test_a_verbose_fit_logs_one_line_per_tree(parts, caplog):

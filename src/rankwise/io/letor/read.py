@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.parallel import announce_kernels, available_memory
+from rankwise._kernels.memory import available_memory
+from rankwise._kernels.parallel import announce_kernels
 from rankwise._kernels.text import letor_lines as code
 from rankwise._kernels.text.letor_rows import after_newline, count_rows, expected_ids, gather, read_rows
 from rankwise._parameters import Check, Jobs, NumberRange, validated

@@ -151,7 +151,8 @@ class CsvText:
             )
         if source.kind == "records":
             rows = as_csv(source)
-            stream = ByteStream(source.name, io.BytesIO(rows.text))
+            text_of_rows: Any = rows.text
+            stream = ByteStream(source.name, text_of_rows)
             return cls(stream, Format(",", "."), rows.names, b"", 1, Places(source.name, rows.lines, rows.unit))
         text = source.read(len(source.head))
         while (end := _record_end(text)) < 0 and (more := source.read(_BLOCK)):

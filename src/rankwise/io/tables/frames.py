@@ -249,7 +249,9 @@ def iter_table(
     table = open_arrow(name)
     with name_in_errors(name):
         columns = replace(roles, ignore=(*roles.ignore, *weights_in(table.facts))).among(table.names)
-        pieces = (rows_of(open_frame(batch), columns, None, "error") for batch in table.batches(columns, rows, on_read))
+        pieces = (
+            rows_of(open_frame(batch), columns, None, "error") for batch in table.batches(columns.every, rows, on_read)
+        )
         for block in whole_lists(pieces, columns.features, missing, rows, name):
             yield block._replace(feature_names=None) if table.facts.get("named") is False else block
 

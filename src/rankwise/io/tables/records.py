@@ -12,10 +12,15 @@ object lacks as empty cells. The reader of CSV does the rest, so both formats gi
 import csv
 import io
 import json
+from array import array
+from collections.abc import Sequence
+from tempfile import SpooledTemporaryFile
 from typing import Any, NamedTuple
 
 from rankwise.errors import FileFormatError
 from rankwise.io.json_text import describe_value, iter_json
+
+_IN_MEMORY = 1 << 24  # bytes of text; more of it waits in a temporary file
 
 
 class CsvOfRecords(NamedTuple):
@@ -25,18 +30,58 @@ class CsvOfRecords(NamedTuple):
     ----------
     names : tuple of str
         The columns, in the order of their first appearance.
-    text : bytes
-        The rows, without a line of names.
-    lines : list of int
+    text : WidenedText
+        The rows, without a line of names; a binary file.
+    lines : sequence of int
         For each line of ``text`` the line of the source, or its element.
     unit : {"line", "element"}
         What ``lines`` counts.
     """
 
     names: tuple[str, ...]
-    text: bytes
-    lines: list[int]
+    text: "WidenedText"
+    lines: Sequence[int]
     unit: str
+
+
+class WidenedText:
+    """Rows as CSV, written and then read once; rows that have fewer cells than later ones get empty cells.
+
+    Memory holds eight bytes per row, and the rows themselves while they are few.
+    """
+
+    def __init__(self) -> None:
+        self._rows = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  it ends with this object
+        self._sizes, self._next, self._lacking = array("Q"), 0, 0
+        # the first row from which on rows have so many cells
+        self._widths: list[tuple[int, int]] = []
+
+    def __del__(self) -> None:
+        self._rows.close()
+
+    def append(self, row: bytes, cells: int) -> None:
+        """Write a row, which has as many cells as the one before or more."""
+        if not self._widths or self._widths[-1][1] < cells:
+            self._widths.append((len(self._sizes), cells))
+        self._sizes.append(self._rows.write(row))
+
+    def rewind(self) -> None:
+        """Begin to read."""
+        self._rows.seek(0)
+        self._widths = [(first, self._widths[-1][1] - cells) for first, cells in self._widths]
+
+    def read(self, size: int) -> bytes:
+        """The next bytes: about so many, and none at the end alone."""
+        while self._widths and self._widths[0][0] <= self._next:
+            self._lacking = self._widths.pop(0)[1]
+        if not self._widths and not self._lacking:
+            return self._rows.read(size)
+        end = self._widths[0][0] if self._widths else len(self._sizes)
+        found, empty = [], b"," * self._lacking + b"\n"
+        while self._next < end and size > 0:
+            found.append(self._rows.read(self._sizes[self._next])[:-1] + empty)
+            self._next, size = self._next + 1, size - self._sizes[self._next]
+        return b"".join(found)
 
 
 def is_record(value: Any) -> bool:
@@ -77,7 +122,7 @@ def as_csv(source: Any) -> CsvOfRecords:
         If a line is not JSON, or not an object of values; the message names the line.
     """
     names: dict[str, int] = {}
-    written, lines, pieces = io.StringIO(newline=""), list[int](), list[tuple[str, int]]()
+    text, written, lines = WidenedText(), io.StringIO(newline=""), array("Q")
     writer = csv.writer(written, lineterminator="\n")
     unit = "line"
     for number, value in iter_json(source):
@@ -92,14 +137,13 @@ def as_csv(source: Any) -> CsvOfRecords:
                 for name, member in document.items():
                     cells[names[name]] = _cell(member)
                 writer.writerow(cells)
-                text = written.getvalue()
+                line = written.getvalue()
                 written.seek(0)
                 written.truncate()
-                pieces.append((text, len(cells)))
-                lines += [place] * text.count("\n")
-    # lines with empty cells for the columns that only later objects have
-    widened = (text[:-1] + "," * (len(names) - cells) + "\n" for text, cells in pieces)
-    return CsvOfRecords(tuple(names), "".join(widened).encode(), lines, unit)
+                text.append(line.encode(), len(cells))
+                lines.extend([place] * line.count("\n"))
+    text.rewind()
+    return CsvOfRecords(tuple(names), text, lines, unit)
 
 
 def _documents(row: Any, where: str) -> list[dict[str, Any]]:

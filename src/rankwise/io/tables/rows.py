@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankwise._extras import require
 from rankwise._files import ARROW, PARQUET, path_of, signature
-from rankwise._kernels.parallel import available_memory
+from rankwise._kernels.memory import available_memory
 from rankwise._store import KEY
 from rankwise.errors import DataError, FileFormatError, nearest
 from rankwise.io.sources import beginning_of
@@ -424,12 +424,12 @@ class ArrowFile:
     whole: Callable[[], Any]
     _pieces: Callable[[list[str], int], Iterator[tuple[Any, float]]]
 
-    def batches(self, columns: Columns, rows: int | None, on_read: Callable[[int], object] | None) -> Iterator[Any]:
+    def batches(self, columns: list[str], rows: int | None, on_read: Callable[[int], object] | None) -> Iterator[Any]:
         """Tables of about ``rows`` rows with the columns that are read; ``on_read`` receives a share of the bytes for
         each.
         """
         with _with_file_name(self.name):
-            for table, share in self._pieces(columns.every, rows or _BATCH):
+            for table, share in self._pieces(columns, rows or _BATCH):
                 yield table
                 if on_read is not None:
                     on_read(int(share * os.path.getsize(self.name)))

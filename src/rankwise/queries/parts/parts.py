@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._kernels import parallel
-from rankwise._kernels.parallel import available_memory
+from rankwise._kernels.memory import available_memory
 from rankwise._progress import throughput
 from rankwise.errors import DataError, FileFormatError
 from rankwise.queries.checks import plural

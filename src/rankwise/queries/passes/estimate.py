@@ -32,6 +32,8 @@ class Estimate:
         The executor.
     unit : str, default="pass"
         What is counted, where passes come in groups.
+    passes_of_unit : int, default=1
+        The number of passes in a group.
     """
 
     passes: int
@@ -42,6 +44,7 @@ class Estimate:
     workers: int
     executor: str
     unit: str = "pass"
+    passes_of_unit: int = 1
 
     @classmethod
     def of(cls, queries: ChunkedQueries, job: Job, arguments: tuple[Any, ...], passes: int, most: int) -> "Estimate":
@@ -77,9 +80,14 @@ class Estimate:
         )
 
     @property
-    def seconds_a_pass(self) -> float:
-        """Seconds per pass on all workers, if they share it evenly."""
+    def seconds_a_unit(self) -> float:
+        """Seconds per pass, or group of passes, on all workers, if they share it evenly."""
         return self.seconds / self.workers
+
+    @property
+    def seconds_a_pass(self) -> float:
+        """Seconds per pass on all workers."""
+        return self.seconds_a_unit / self.passes_of_unit
 
     @property
     def advice(self) -> str:
@@ -95,12 +103,13 @@ class Estimate:
         return f"{self.executor} are fastest on one machine; two machines would halve the time of a pass"
 
     def __str__(self) -> str:
-        usual = self.passes * self.seconds_a_pass
+        usual = self.passes * self.seconds_a_unit
         several = "passes" if self.unit == "pass" else f"{self.unit}s"
+        each = "each" if self.passes_of_unit == 1 else f"in {self.passes_of_unit} passes each"
         who = f"{self.workers} {self.executor}{' workers' if self.executor == 'dask' else ''}"
         return (
             f"about {self.passes:,} {several} (at most {self.most:,}) over {self.documents:,} documents, "
-            f"{self.bytes / 1e9:,.2f} GB each: {self.seconds_a_pass:,.2f} s per {self.unit} on {who}, about "
+            f"{self.bytes / 1e9:,.2f} GB {each}: {self.seconds_a_unit:,.2f} s per {self.unit} on {who}, about "
             f"{_duration(usual)} in all if the data stay in memory; {self.advice}"
         )
 

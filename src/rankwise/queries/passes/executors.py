@@ -21,7 +21,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from importlib.metadata import version
@@ -121,6 +121,36 @@ class Retried:
         self._future.cancel()
 
 
+class _Awaited:
+    """The result of a chunk that a pool of processes computes.
+
+    If a process of a pool dies at the moment at which more work is given to it, Python's pools can end without a word
+    to those who wait for it.
+
+    Parameters
+    ----------
+    future : Future
+        The result.
+    manager : Thread or None
+        The thread that hands results on.
+    """
+
+    def __init__(self, future: "Future[Any]", manager: Any) -> None:
+        self._future, self._manager = future, manager
+        self.cancel = future.cancel
+
+    def result(self) -> Any:
+        """The result, or ``BrokenProcessPool`` if nobody is left to hand it on."""
+        while self._manager is not None and self._manager.is_alive():
+            if wait([self._future], _LOOK).done:
+                return self._future.result()
+        if not self._future.done():
+            raise BrokenProcessPool("the process pool ended without a result")
+        return self._future.result()
+
+
+# Seconds between two looks at whether a pool has ended.
+_LOOK = 1.0
 # A chunk that ended this many workers is given up.
 _LIVES = 3
 _GIVEN_UP = (
@@ -151,6 +181,7 @@ class Processes:
         self._folder = tempfile.TemporaryDirectory(prefix="rankwise-passes-")
         self._pools: list[ProcessPoolExecutor | None] = [None] * self._count
         self._lock = threading.RLock()
+        self._holders: dict[str, set[int]] = {}  # the works that share a file, because they are equal
         self._end = weakref.finalize(self, _close, self._pools, self._folder)
 
     def workers(self, n_jobs: int | None) -> int:
@@ -167,39 +198,60 @@ class Processes:
     ) -> Iterator[Any]:
         """The results of these chunks, in their order."""
         path = Path(self._folder.name) / work.key
-        if not path.exists():
-            unfinished = path.with_suffix(f".{threading.get_ident()}")
-            unfinished.write_bytes(work.pickled)
-            unfinished.replace(path)
+        with self._lock:
+            self._holders.setdefault(work.key, set()).add(work.token)
+            if not path.exists():
+                unfinished = path.with_suffix(".part")
+                unfinished.write_bytes(work.pickled)
+                unfinished.replace(path)
 
         def submit(number: int) -> Retried:
             # consecutive chunks for one worker would leave the others idle within a window
             given = number % self._count, str(path), number, tuple(arguments)
-            return Retried(lambda lost: self._submit(*given), (BrokenProcessPool,), _LIVES, _GIVEN_UP)
+            lost = BrokenProcessPool, BrokenPipeError
+            return Retried(lambda losses: self._submit(*given), lost, _LIVES, _GIVEN_UP)
 
         return in_order(submit, numbers, min(len(work.chunks), WINDOW * self._count))
 
-    def _submit(self, worker: int, *given: Any) -> "Future[Any]":
+    def _submit(self, worker: int, *given: Any) -> _Awaited:
         """Start a chunk on a worker, which is started if it does not run."""
         with self._lock:
             pool = self._pools[worker]
             if pool is not None:
                 try:
-                    return pool.submit(_chunk, *given)
+                    return _Awaited(pool.submit(_chunk, *given), pool._executor_manager_thread)
                 except BrokenProcessPool:  # its process died
                     pool.shutdown(wait=False, cancel_futures=True)
             pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=_begin, initargs=(self._limit,))
             self._pools[worker] = pool
-            return pool.submit(_chunk, *given)
+            first = _Awaited(pool.submit(_chunk, *given), pool._executor_manager_thread)
+            _close_ends_of_worker(pool)
+            return first
 
     def forget(self, spent: Mapping[str, Any]) -> None:
         """Drop the work; workers drop what they prepared for it when the next work comes."""
-        if "key" in spent:
-            (Path(self._folder.name) / spent["key"]).unlink(missing_ok=True)
+        with self._lock:
+            holders = self._holders.get(spent.get("key", ""), set())
+            if spent.get("token") in holders:
+                holders.remove(spent["token"])
+                if not holders:
+                    del self._holders[spent["key"]]
+                    (Path(self._folder.name) / spent["key"]).unlink(missing_ok=True)
 
     def close(self) -> None:
         """End the workers."""
         self._end()
+
+
+def _close_ends_of_worker(pool: Any) -> None:
+    """Close the ends of the pipes that the worker alone uses.
+
+    A worker that dies in the middle of a result leaves the reader waiting for the rest while any process has the other
+    end open, and Python's pools keep it open.
+    """
+    with suppress(AttributeError, OSError):
+        pool._result_queue._writer.close()
+        pool._call_queue._reader.close()
 
 
 def _close(pools: list[ProcessPoolExecutor | None], folder: "tempfile.TemporaryDirectory[str]") -> None:

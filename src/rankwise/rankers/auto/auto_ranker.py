@@ -231,7 +231,9 @@ class AutoRanker(Ranker):
         found = super()._estimate(queries)
         if not any(name in GROWTH for name in self.members):
             return found
-        return replace(found, unit="tree", bytes=queries.n_documents * queries.n_features * GROWTH["trees"].depth)
+        depth = GROWTH["trees"].depth
+        size = queries.n_documents * queries.n_features * depth
+        return replace(found, unit="tree", passes_of_unit=depth + 2, bytes=size)
 
     def _expected_passes(self, queries: "QuerySource") -> Any:
         """(a tree on a chunk, nothing, the usual number of trees, the largest), or as the linear members have it."""

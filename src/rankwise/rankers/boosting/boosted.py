@@ -358,7 +358,9 @@ class BoostedRanker(Ranker):
     def _estimate(self, queries: ChunkedQueries) -> "Estimate":
         """What a fit on these queries will cost, by the time of a tree on a chunk."""
         found = super()._estimate(queries)
-        return replace(found, unit="tree", bytes=queries.n_documents * queries.n_features * self._setting("depth"))
+        depth = self._setting("depth")
+        size = queries.n_documents * queries.n_features * depth
+        return replace(found, unit="tree", passes_of_unit=depth + 2, bytes=size)
 
     def _expected_passes(self, queries: "QuerySource") -> Any:
         """(a tree on a chunk, nothing, the usual number of trees, the largest)."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._progress import remark
 from rankwise.errors import DataError, RankwiseError
 from rankwise.losses._base import Loss
 from rankwise.losses.compute import loss_lists
@@ -655,9 +656,10 @@ class PartedModel(SymmetricModel):
         self.append(tree)
         parts = self.shared.rows
         assert isinstance(parts, BinnedParts)
+        seconds = time.monotonic() - began
+        speed = f"{parts.n_documents / max(seconds, 1e-9) / 1e6:.2f} million rows/s"
+        remark(f"tree {self.iteration:,}, {speed}")
         if parts.queries.account.verbose:
-            seconds = time.monotonic() - began
-            speed = f"{parts.n_documents / max(seconds, 1e-9) / 1e6:.2f} million rows/s"
             how = "from the checkpoint" if found is not None else f"in {seconds:.2f} s, {speed}"
             logger.info("tree %d: %d levels %s", self.iteration, len(tree.splits), how)
 
