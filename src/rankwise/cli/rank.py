@@ -179,7 +179,7 @@ def _blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
         on_read(os.path.getsize(data))
     elif is_arrow(str(data)):
         yield from _table(task, data, on_read)
-    elif is_store(str(data)):
+    elif data.is_file() and is_store(str(data)):
         yield from reading.iter_blocks(load_queries(data), data, on_read)
     else:
         with open_text(data, on_read) as source:
