@@ -120,7 +120,7 @@ class _Reader:
             dtype = _NUMBERS[kind]
             found = np.frombuffer(self.take(count * dtype.itemsize), dtype)
             return found.astype(dtype.newbyteorder("="))
-        values = []
+        values: list[Any] = []
         while count is None or len(values) < count:
             own = self.marker() if kind is None else kind
             if count is None and own == ord("]"):

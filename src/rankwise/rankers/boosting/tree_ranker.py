@@ -301,10 +301,12 @@ class TreeRanker(Ranker):
     # ------------------------------------------------------------------------------------------- saving
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {}, self.ensemble_.arrays()
+        return {"features": self.n_features_in_}, self.ensemble_.arrays()
 
     def _restore(self, facts: Mapping[str, Any], store: Store) -> None:
         self._measure()
+        if facts["features"] != self.n_features_in_:
+            raise RankwiseError(f"its trees are on {facts['features']!r:.20} features of {self.n_features_in_}")
         self.ensemble_ = TreeEnsemble.from_arrays(store, self.n_features_in_)
         if isinstance(self.trees, Elsewhere):
             self.trees = self.ensemble_

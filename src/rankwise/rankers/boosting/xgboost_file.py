@@ -32,15 +32,15 @@ from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_ZERO
 # How objectives turn the base score of a file into the constant that is added to the trees.
 _PLAIN = (
     "binary:hinge",
+    "binary:logitraw",
     "reg:absoluteerror",
-    "reg:expectileerror",
     "reg:linear",
     "reg:pseudohubererror",
     "reg:quantileerror",
     "reg:squarederror",
     "reg:squaredlogerror",
 )
-_LOGIT = ("binary:logistic", "binary:logitraw", "reg:logistic")
+_LOGIT = ("binary:logistic", "reg:logistic")
 _LOG = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:aft", "survival:cox")
 _LARGEST_CATEGORY = 1 << 24  # XGBoost's own limit: float32 holds smaller whole numbers exactly
 
@@ -139,12 +139,12 @@ def _margin(base: float, objective: str) -> float:
     """The constant that is added to the trees, computed in float32 as XGBoost does."""
     if objective.startswith("rank:") or objective in _PLAIN:
         found = np.float32(base)
-    elif objective in _LOGIT:
+    elif objective in _LOGIT or objective in _LOG:
         with np.errstate(all="ignore"):
-            found = -np.log(np.float32(1.0) / np.float32(base) - np.float32(1.0))
-    elif objective in _LOG:
-        with np.errstate(all="ignore"):
-            found = np.log(np.float32(base))
+            odds = np.float32(base) if objective in _LOG else np.float32(1.0) / np.float32(base) - np.float32(1.0)
+        # rounded once, as the C library's logf is; NumPy's logarithm of a float32 may be one number off
+        log = math.log(odds) if 0 < odds < math.inf else math.nan
+        found = np.float32(log if objective in _LOG else -log)
     else:
         raise FileFormatError(
             f"the XGBoost model has the objective {objective!r:.40}, which is not known: expected a ranking, a "
