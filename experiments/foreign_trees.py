@@ -166,7 +166,7 @@ def _sampling(booster: str) -> list[dict[str, Any]]:
             {"about": "sampling, growth", "params": {"extra_trees": True, "num_leaves": 7}},
         ],
         "XGBoost": [
-            *({"about": "dart", "params": {"booster": "dart", "rate_drop": rate, "one_drop": 1}} for rate in (0.1, 0.5)),
+            *({"about": "dart", "params": {"booster": "dart", "rate_drop": one, "one_drop": 1}} for one in (0.1, 0.5)),
             {"about": "dart", "params": {"booster": "dart", "rate_drop": 0.5, "normalize_type": "forest"}},
             {"about": "random forests", "params": {"num_parallel_tree": 4, "subsample": 0.7, "learning_rate": 1.0}},
             {"about": "sampling, growth", "params": {"subsample": 0.5, "colsample_bytree": 0.5}},
@@ -204,8 +204,16 @@ def _base(booster: str) -> list[dict[str, Any]]:
         ]
     if booster == "XGBoost":
         plain = ("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror", "rank:pairwise", "rank:ndcg")
-        turned = ("binary:logistic", "binary:logitraw", "binary:hinge", "reg:logistic", "count:poisson", "reg:tweedie",
-                  "reg:gamma", "survival:cox")
+        turned = (
+            "binary:logistic",
+            "binary:logitraw",
+            "binary:hinge",
+            "reg:logistic",
+            "count:poisson",
+            "reg:tweedie",
+            "reg:gamma",
+            "survival:cox",
+        )
         return [
             *({"objective": one} for one in (*plain, *turned, "reg:squaredlogerror")),
             {"objective": "reg:quantileerror", "quantile_alpha": 0.3},
@@ -330,8 +338,8 @@ def _lightgbm(cell: Cell, X: Rows, y: NDArray[np.float64], other: Rows) -> Train
     import lightgbm as lgb
 
     params = {
-        "objective": "lambdarank", "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5, "num_leaves": 64, "seed": 0,
-        **cell.params,
+        "objective": "lambdarank", "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5, "num_leaves": 64,
+        "seed": 0, **cell.params,
     }  # fmt: skip
     group = np.full(QUERIES, LONG) if params["objective"] in ("lambdarank", "rank_xendcg") else None
     codes = [CATEGORIES] if cell.categories else "auto"
@@ -427,7 +435,10 @@ def _catboost(cell: Cell, X: Rows, y: NDArray[np.float64], other: Rows) -> Train
         model.set_scale_and_bias(*cell.more["scale"])
 
     def raw(rows: Rows) -> NDArray[np.float64]:
-        return model.predict(pool(rows), prediction_type="RawFormulaVal", ntree_end=rounds or 0, thread_count=1)
+        # the ranker's own predict has no such option
+        return catboost.CatBoost.predict(
+            model, pool(rows), prediction_type="RawFormulaVal", ntree_end=rounds or 0, thread_count=1
+        )
 
     return Trained(model, raw, (".json", ".cbm"), lambda path: model.save_model(path, format=path.rpartition(".")[2]))
 
@@ -518,9 +529,7 @@ def table(stored: Mapping[str, Any]) -> str:
     return markdown_table(titles, _lines(rows, boosters))
 
 
-def _lines(
-    rows: Mapping[str, Mapping[str, list[Mapping[str, Any]]]], boosters: tuple[str, ...]
-) -> Iterator[list[str]]:
+def _lines(rows: Mapping[str, Mapping[str, list[Mapping[str, Any]]]], boosters: tuple[str, ...]) -> Iterator[list[str]]:
     for about, found in rows.items():
         sums = [one["in_float32"] for one in found.get("XGBoost", [])]
         yield [about, *(_shown(found.get(one, [])) for one in boosters), "" if not sums else f"{max(sums):.1g}"]
@@ -559,7 +568,9 @@ def main() -> int:
     }
     with writing(RESULTS) as part:
         lines = ",\n".join(json.dumps(one) for one in found)
-        part.write_text(f'{{"versions": {json.dumps(stored["versions"])},\n"cells": [\n{lines}\n]}}\n', encoding="utf-8")
+        part.write_text(
+            f'{{"versions": {json.dumps(stored["versions"])},\n"cells": [\n{lines}\n]}}\n', encoding="utf-8"
+        )
     write_block(PAGE, "foreign trees", table(stored))
     print(table(stored))
     print(numbers(stored))

@@ -13,7 +13,6 @@ from rankwise._arrays import Array, Matrix, Numbers, Vector
 from rankwise._parameters import Check, NonNegativeFloat, Seed
 from rankwise._progress import progress
 from rankwise._store import Store
-from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries

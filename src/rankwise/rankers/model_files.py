@@ -47,6 +47,13 @@ def open_ranker(path: Path) -> Ranker:
         return read_ranker(store)
 
 
+def instead_of(model: Any) -> str:
+    """The end of an error about a model that is no ranker of this package: how one is made of a booster."""
+    readers = {"lightgbm": "from_lightgbm", "xgboost": "from_xgboost", "catboost": "from_catboost"}
+    reader = readers.get(type(model).__module__.partition(".")[0])
+    return "" if reader is None else f": pass rankwise.TreeRanker.{reader}(model)"
+
+
 def read_trees(path: Path, booster: str, names: Sequence[str] | None = None, measure: Any = "nDCG@10") -> Ranker:
     """The trees that a booster saved, as a fitted ranker; errors name the file."""
     from rankwise.rankers.boosting.tree_ranker import TreeRanker

@@ -14,10 +14,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from rankwise._extras import require
-from rankwise.errors import DataError, MissingExtraError, RankwiseError
+from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.evaluation.comparison.foreign import OnArrays
 from rankwise.evaluation.comparison.selection import Grid, grid_for, ranker_called, refuse_unknown_grids
-from rankwise.io.any_file import kind_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._foreign import is_fitted, takes

@@ -6,7 +6,6 @@ CatBoost (:mod:`rankwise.rankers.boosting.catboost`) grows the trees; what is ke
 saved without either of the two.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -242,7 +242,8 @@ def _read_nested(tree: Any, features: _Features, where: str, words: int) -> dict
     with np.errstate(over="ignore", invalid="ignore"):
         for node in range(len(splits) - 1, -1, -1):  # children before their parents
             weight, value = zip(
-                *((total[c], mean[c]) if c >= 0 else (weights[-1 - c], values[-1 - c]) for c in below[node]), strict=True
+                *((total[c], mean[c]) if c >= 0 else (weights[-1 - c], values[-1 - c]) for c in below[node]),
+                strict=True,
             )
             total[node] = weight[0] + weight[1]
             share = weight[1] / total[node] if total[node] > 0 else 0.5

@@ -35,7 +35,7 @@ class TreesOfFile(NamedTuple):
     """
 
     n_features: int
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, Any]
     offset: float = 0.0
     divisor: float = 1.0
     names: tuple[str, ...] | None = None

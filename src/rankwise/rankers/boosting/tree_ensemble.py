@@ -53,15 +53,15 @@ class ShapeFunction(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeEnsemble:
-    r"""s(x) = sum_t value_t(leaf of x in tree t) / divisor + offset + sum_j coef_j x_j + sum_j w_j z_j(x_j), in float64.
+    r"""s(x) = sum_t value_t(leaf of x in tree t) / divisor + offset + sum_j coef_j x_j + sum_j w_j z_j(x_j).
 
-    z_j are normal scores. Leaves are added in the order of the trees, beginning with 0, and what follows is added to
+    All numbers are float64, z_j are normal scores. Leaves are added in the order of the trees, beginning with 0, and what follows is added to
     their sum as a whole. A
     value x goes left at a node if x <= threshold. Values of at most 1e-35 (as a float32) in size count as 0. NaN counts
     as 0 where ``missing`` is 0; where it is 1, NaN and 0 go to the default side; where it is 2, NaN does. At a
-    categorical node a value goes left if its whole part is in a set of categories; negative values go right, and so does
-    NaN unless ``missing`` is 2 and the default side the left one. All this is what LightGBM does, whose own sets never
-    have NaN.
+    categorical node a value goes left if its whole part is in a set of categories; negative values go right, and so
+    does NaN unless ``missing`` is 2 and the default side the left one. All this is what LightGBM does, whose own sets
+    never have NaN.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class TreeEnsemble:
     def stumps(cls, n_features: int, feature: Wholes, threshold: Vector, alpha: Vector) -> Self:
         """Steps alpha 1[x > threshold] as trees of one node: the left leaf is 0, the right one alpha."""
         count = len(feature)
-        arrays = {name: np.zeros(count, dtype) for name, dtype in DTYPES.items()}
+        arrays: dict[str, Any] = {name: np.zeros(count, dtype) for name, dtype in DTYPES.items()}
         arrays |= {name: np.zeros(size, DTYPES[name]) for name, size in (("leaf_count", 2 * count), ("words", 0))}
         arrays |= {"start": np.arange(count + 1), "word_start": np.zeros(count + 1, np.int64)}
         arrays |= {"left": np.full(count, -1), "right": np.full(count, -2)}
@@ -347,7 +347,7 @@ class TreeEnsemble:
         return len(self.value)
 
     @cached_property
-    def as_sum(self) -> "TreeEnsemble":
+    def as_sum(self) -> Self:
         """The same with each leaf divided, and so rounded, in place of their sum."""
         return self if self.divisor == 1 else replace(self, value=self.value / self.divisor, divisor=1.0)
 

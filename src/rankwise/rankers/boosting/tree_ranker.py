@@ -7,7 +7,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -193,8 +193,8 @@ class TreeRanker(Ranker):
         """
         limit, missing = _as_rounds(rounds), math.nan
         if hasattr(model, "get_booster"):
-            missing = getattr(model, "missing", None)
-            missing = math.nan if missing is None else float(missing)
+            given = getattr(model, "missing", None)
+            missing = math.nan if given is None else float(given)
             booster = _fitted(model, "_Booster").get_booster()
             best = getattr(model, "best_iteration", None) if booster.attr("best_iteration") else None
             data = bytes(booster.save_raw("ubj"))
@@ -313,9 +313,9 @@ class TreeRanker(Ranker):
 
 
 def _count_positive(width: int) -> TreeEnsemble:
-    """A tree for each feature: 1 above 0, else 0."""
-    place = np.arange(width)
-    return TreeEnsemble.stumps(width, place, np.zeros(width), np.ones(width))
+    """A tree for each feature: 1 above 0, else 0, with as many documents on either side."""
+    trees = TreeEnsemble.stumps(width, np.arange(width), np.zeros(width), np.ones(width))
+    return replace(trees, node_count=np.full(width, 2), leaf_count=np.ones(2 * width, np.int64))
 
 
 # --------------------------------------------------------------------------------------------------- boosters and files

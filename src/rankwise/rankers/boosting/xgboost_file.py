@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise.errors import FileFormatError, RankwiseError
+from rankwise.io.sources import plain_number
 from rankwise.io.ubjson import read_ubjson
 from rankwise.queries.checks import is_whole
 from rankwise.rankers.boosting.tree_arrays import (
@@ -76,7 +77,7 @@ def read_xgboost(text: str | bytes, rounds: int | None = None, missing: float = 
         objective, kind = str(learner["objective"]["name"]), booster["name"]
         n_features, classes = int(facts["num_feature"]), int(facts.get("num_class", "0"))
         outputs = int(facts.get("num_target", "1"))
-        base = float(str(facts["base_score"]).strip("[]") or "nan")
+        base = str(facts["base_score"]).strip("[]")
         attributes = dict(learner.get("attributes", {}))
         names = list(learner.get("feature_names", []))
         model = dict((booster["gbtree"] if kind == "dart" else booster).get("model", {}))
@@ -99,7 +100,7 @@ def read_xgboost(text: str | bytes, rounds: int | None = None, missing: float = 
         )
     if not 1 <= n_features <= MOST_FEATURES:
         raise FileFormatError("the XGBoost model has an impossible number of features")
-    offset = _margin(base, objective)
+    offset = _margin(plain_number(base), objective)
     if rounds is None and "scikit_learn" in attributes:
         best = str(attributes.get("best_iteration", ""))
         rounds = int(best) + 1 if best.isdecimal() and len(best) < 10 else None
@@ -122,8 +123,12 @@ def read_xgboost(text: str | bytes, rounds: int | None = None, missing: float = 
                 "the XGBoost model splits by categories, and counts 0 as missing (missing=0): train with missing=nan"
             )
         joined["missing"][:] = MISSING_ZERO
-    return TreesOfFile(n_features, joined, offset, names=names_or_none(names, [f"f{n}" for n in range(n_features)])
-                       if len(names) == n_features else None)
+    return TreesOfFile(
+        n_features,
+        joined,
+        offset,
+        names=names_or_none(names, [f"f{n}" for n in range(n_features)]) if len(names) == n_features else None,
+    )
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -135,10 +140,12 @@ def _parsed(text: str | bytes) -> Any:
     return json.loads(whole) if whole[1:].lstrip()[:1] in (b'"', b"}") else read_ubjson(whole)
 
 
-def _margin(base: float, objective: str) -> float:
+def _margin(base: float | None, objective: str) -> float:
     """The constant that is added to the trees, computed in float32 as XGBoost does."""
+    base = math.nan if base is None else base
     if objective.startswith("rank:") or objective in _PLAIN:
-        found = np.float32(base)
+        with np.errstate(over="ignore"):
+            found = np.float32(base)
     elif objective in _LOGIT or objective in _LOG:
         with np.errstate(all="ignore"):
             odds = np.float32(base) if objective in _LOG else np.float32(1.0) / np.float32(base) - np.float32(1.0)
@@ -170,7 +177,8 @@ def _read_tree(tree: Any, where: str, factor: np.float32, words: int) -> dict[st
     """One tree, its nodes and leaves numbered anew in the order in which they are reached from the root."""
     if not isinstance(tree, dict):
         raise FileFormatError(f"{where} is not an object")
-    if str(dict(tree.get("tree_param") or {}).get("size_leaf_vector", "1")) not in ("0", "1"):
+    about = tree.get("tree_param")
+    if isinstance(about, dict) and str(about.get("size_leaf_vector", "1")) not in ("0", "1"):
         raise FileFormatError(f"{where}: its leaves are vectors: train with multi_strategy=one_output_per_tree")
     left, right = (numbers_in(tree, name, where, "biu") for name in ("left_children", "right_children"))
     feature, default_left = (numbers_in(tree, name, where, "biu") for name in ("split_indices", "default_left"))

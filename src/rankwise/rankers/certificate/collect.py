@@ -196,8 +196,8 @@ class _Collected:
         if seen is None and learned is not None:
             seen, declared = Seen().with_training(fingerprints(learned.queries, n_jobs=sample.n_jobs)), True
             self.notes.append(
-                f"{self.ranker.name} has no fingerprints of its training queries: those given as train= stand for them, "
-                "and whether it learned from others, too, cannot be checked"
+                f"{self.ranker.name} has no fingerprints of its training queries: those given as train= stand for "
+                "them, and whether it learned from others, too, cannot be checked"
             )
         elif seen is None:
             self.notes.append(
