@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -541,8 +541,11 @@ def _shown(cells_of: list[Mapping[str, Any]]) -> str:
     return f"{max(one['difference'] for one in cells_of):.1g} ({len(cells_of)} models)"
 
 
+NUMBERS = ("models", "documents", "same", "others", "xgboost", "xgboost-same", "xgboost-difference")
+
+
 def numbers(stored: Mapping[str, Any]) -> dict[str, str]:
-    """What the sentences of the page quote."""
+    """What the sentences of the page quote, by :data:`NUMBERS`."""
     own = stored["cells"]
     xgboost = [one for one in own if one["booster"] == "XGBoost"]
     return {
@@ -551,8 +554,8 @@ def numbers(stored: Mapping[str, Any]) -> dict[str, str]:
         "same": f"{sum(one['difference'] == 0 for one in own if one['booster'] != 'XGBoost'):,}",
         "others": f"{len(own) - len(xgboost):,}",
         "xgboost": f"{len(xgboost):,}",
-        "xgboost_same": f"{sum(one['in_float32'] == 0 for one in xgboost):,}",
-        "xgboost_difference": f"{max(one['difference'] for one in xgboost):.1g}",
+        "xgboost-same": f"{sum(one['in_float32'] == 0 for one in xgboost):,}",
+        "xgboost-difference": f"{max(one['difference'] for one in xgboost):.1g}",
     }
 
 
@@ -562,10 +565,8 @@ def main() -> int:
         {"booster": cell.booster, "about": cell.about, **compare(cell, number)}
         for number, cell in enumerate(track(cells(), "comparing"))
     ]
-    stored = {
-        "versions": {name: version(name) for name in ("lightgbm", "xgboost", "catboost")},
-        "cells": found,
-    }
+    names = ("lightgbm", "xgboost", "catboost")
+    stored = {"versions": {name: import_module(name).__version__ for name in names}, "cells": found}
     with writing(RESULTS) as part:
         lines = ",\n".join(json.dumps(one) for one in found)
         part.write_text(

@@ -55,13 +55,12 @@ class ShapeFunction(NamedTuple):
 class TreeEnsemble:
     r"""s(x) = sum_t value_t(leaf of x in tree t) / divisor + offset + sum_j coef_j x_j + sum_j w_j z_j(x_j).
 
-    All numbers are float64, z_j are normal scores. Leaves are added in the order of the trees, beginning with 0, and what follows is added to
-    their sum as a whole. A
-    value x goes left at a node if x <= threshold. Values of at most 1e-35 (as a float32) in size count as 0. NaN counts
-    as 0 where ``missing`` is 0; where it is 1, NaN and 0 go to the default side; where it is 2, NaN does. At a
-    categorical node a value goes left if its whole part is in a set of categories; negative values go right, and so
-    does NaN unless ``missing`` is 2 and the default side the left one. All this is what LightGBM does, whose own sets
-    never have NaN.
+    All sums are in float64, and z_j are normal scores. Leaves are added in the order of the trees, beginning with 0,
+    and what follows is added to their sum as a whole. A value x goes left at a node if x <= threshold. Values of at
+    most 1e-35 (as a float32) in size count as 0. NaN counts as 0 where ``missing`` is 0; where it is 1, NaN and 0 go to
+    the default side; where it is 2, NaN does. At a categorical node a value goes left if its whole part is in a set of
+    categories; negative values go right, and so does NaN unless ``missing`` is 2 and the default side the left one. All
+    this is what LightGBM does, whose own sets never have NaN.
 
     Attributes
     ----------
@@ -297,7 +296,7 @@ class TreeEnsemble:
             raise RankwiseError(
                 f"concat requires ensembles with the same number of features, got {widths[0]} and {widths[-1]}"
             )
-        joined = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in DTYPES}
+        joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in ensembles]) for name in DTYPES}
         for name in ("start", "word_start"):  # offsets go on where those of the ensemble before ended
             pieces = [np.diff(getattr(one, name)) for one in ensembles]
             joined[name] = np.concatenate([[0], np.cumsum(np.concatenate(pieces))]).astype(np.int64)
