@@ -18,9 +18,11 @@ from rankwise.errors import RankwiseError
 def evaluate(
     judged: Path = argument(..., "Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
     scores: list[Path] | None = argument(
-        None, "Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
+        None,
+        "Files: a saved ranker, a model of LightGBM, XGBoost or CatBoost, one score per line, RankLib's -score file, a "
+        "TREC run, predictions (MTEB).",
     ),
-    model: list[Path] | None = option(None, "A saved ranker; may be repeated."),
+    model: list[Path] | None = option(None, "A saved ranker, or a model of a booster; may be repeated."),
     measure: reading.MeasuresOption = ["nDCG@10", "AP", "RR"],  # noqa: B006
     like: reading.LikeOption = None,
     ties: reading.TiesOption = None,

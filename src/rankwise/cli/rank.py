@@ -31,7 +31,9 @@ _IDS = re.compile(rb"(?:^|\s)(\d+):")
 
 @reading.share(reading.options, "reads", without=("missing", "unjudged", "grades", "judgments"))
 def rank(
-    model: Path = argument(..., "A saved ranker, as rankwise train writes it."),
+    model: Path = argument(
+        ..., "A saved ranker, as rankwise train writes it, or a model of LightGBM, XGBoost or CatBoost."
+    ),
     data: Path = argument(
         ...,
         "Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, "

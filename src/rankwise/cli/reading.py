@@ -183,11 +183,15 @@ def is_model(path: Path) -> bool:
     return holds_model(path)
 
 
-def load_ranker(path: Path) -> "Ranker":
-    """Open a saved ranker, or the trees of a booster; anything else raises a clear error."""
-    from rankwise.rankers.model_files import open_ranker
+def load_ranker(path: Path, measure: str | None = None) -> "Ranker":
+    """Open a saved ranker, or the trees of a booster, to which a measure can be given; else raise a clear error."""
+    from rankwise.io.any_file import booster_of
+    from rankwise.rankers.model_files import open_ranker, read_trees
 
-    return open_ranker(path)
+    booster = booster_of(path)
+    if booster is None and measure is not None:
+        raise DataError("--measure is for scores; a ranker is certified for its own measure: leave out --measure")
+    return open_ranker(path) if booster is None else read_trees(path, booster, measure=measure or "nDCG@10")
 
 
 def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":
