@@ -178,7 +178,7 @@ def as_grades(text: str) -> dict[str, float]:
 
 def is_model(path: Path) -> bool:
     """Tell whether a path is a file that rankwise wrote, or the model of a booster; files of scores are neither."""
-    from rankwise.rankers.model_files import is_model as holds_model
+    from rankwise.io.any_file import is_model as holds_model
 
     return holds_model(path)
 

@@ -185,6 +185,12 @@ def booster_of(path: str | os.PathLike[str]) -> str | None:
     return next((found for found, begins in _BOOSTERS.items() if re.match(begins, head, re.DOTALL)), None)
 
 
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a file of rankwise, or the model of a booster."""
+    name = path_of(path)
+    return os.path.isfile(name) and (is_store(name) or booster_of(name) is not None)
+
+
 def convert_any(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],

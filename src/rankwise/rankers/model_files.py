@@ -4,20 +4,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from rankwise._files import path_of
 from rankwise._store import read_store
 from rankwise.errors import DataError, FileFormatError
-from rankwise.io.any_file import booster_of, is_store
+from rankwise.io.any_file import booster_of
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._record import KIND, read_ranker
 
 Path = str | os.PathLike[str]
-
-
-def is_model(path: Path) -> bool:
-    """Whether a path is a file of rankwise, or the model of a booster."""
-    name = path_of(path)
-    return os.path.isfile(name) and (is_store(name) or booster_of(name) is not None)
 
 
 def open_ranker(path: Path) -> Ranker:

@@ -17,9 +17,11 @@ from rankwise._extras import require
 from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.evaluation.comparison.foreign import OnArrays
 from rankwise.evaluation.comparison.selection import Grid, grid_for, ranker_called, refuse_unknown_grids
+from rankwise.io.any_file import is_model, kind_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._foreign import is_fitted, takes
+from rankwise.rankers.model_files import open_ranker
 
 LIGHTGBM = "lightgbm"
 
@@ -184,9 +186,10 @@ def _open(value: str | os.PathLike[str], measure: str | Measure, random_state: i
         return LambdaRank(measure, random_state=random_state)
     if not os.path.isfile(text):
         return ranker_called(text, measure)
-    from rankwise.rankers.model_files import is_model, open_ranker
-
-    return open_ranker(text) if is_model(text) else value
+    if is_model(text):
+        return open_ranker(text)
+    kind_of(text)  # raises an error for files that are neither text nor a table
+    return value
 
 
 def _refuse_no_scores(name: str, value: Any) -> Any:
