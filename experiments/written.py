@@ -17,7 +17,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from experiments import (
     coverage,
     direct,
     exported,
+    foreign_trees,
     growth,
     holdout_widths,
     hybrid,
@@ -118,6 +119,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "constants": loss_facts.constants_table(),
             "costs": loss_costs.block(stored("loss_costs")),
         },
+        "migrate.md": {"foreign trees": foreign_trees.table(stored("foreign_trees"))},
         "neural.md": {
             "results": neural.table(stored("neural_results")),
             **{name: table(stored("kernels")[name]) for name, table in kernels.TABLES.items()},
@@ -183,7 +185,13 @@ def gain_of_normal_scores(name: str, other: str) -> float:
     return float(np.mean(forms["knots"]) - np.mean(forms[other]))
 
 
+def of_foreign_trees(name: str) -> str:
+    """A number of the comparison with trees of other tools."""
+    return foreign_trees.numbers(stored("foreign_trees"))[name]
+
+
 NUMBERS: dict[str, Callable[[], str]] = {
+    **{f"foreign-trees-{name}": partial(of_foreign_trees, name) for name in foreign_trees.NUMBERS},
     "adarank-seconds": lambda: f"{benchmark('adarank', 'nDCG@10, 50 rounds, 33,000 x 136')['rankwise_seconds']:.1f}",
     "smooth-gradient-seconds": lambda: (
         f"{benchmark('smoothrank', 'nDCG@50 and its gradient, 720,000 x 136', 'one pass')['rankwise_seconds']:.2f}"

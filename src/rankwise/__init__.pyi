@@ -39,6 +39,7 @@ from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
 from rankwise.rankers.boosting.boosted import BoostedRanker as BoostedRanker
 from rankwise.rankers.boosting.frank import FRank as FRank
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost
+from rankwise.rankers.boosting.tree_ranker import TreeRanker as TreeRanker
 from rankwise.rankers.committee import Committee as Committee
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker as HybridRanker
 from rankwise.rankers.linear.committee import RidgeCommittee as RidgeCommittee

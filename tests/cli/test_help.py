@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pytest
 import typer
@@ -54,7 +55,10 @@ def files(tmp_path_factory):
     )
     table_with_texts(folder, lists)
     test = parts["test"]
-    for name, column in (("bm25", 0), ("model", 1), ("lightgbm", 2)):
+    trees = lightgbm.Dataset(parts["train"].X, parts["train"].y, group=parts["train"].sizes)
+    settings = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1, "min_data_in_leaf": 2}
+    lightgbm.train(settings, trees, 2).save_model(folder / "lightgbm.txt")
+    for name, column in (("bm25", 0), ("model", 1), ("other", 2)):
         (folder / f"{name}.scores").write_text("".join(f"{score!r}\n" for score in test.X[:, column].tolist()))
     (folder / "all.scores").write_text("".join(f"{score!r}\n" for score in lists.X[:, 0].tolist()))
     rw.RidgeRanker().fit(parts["train"]).save(folder / "model.rankwise")

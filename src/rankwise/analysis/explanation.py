@@ -22,6 +22,7 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._inputs import align, as_rows
+from rankwise.rankers.model_files import instead_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -371,7 +372,7 @@ def contributions_of(model: Any, queries: Queries) -> Vector:
 def _one_query(model: Any, query: Any) -> Queries:
     """The documents as queries of one query, with features in the order of the ranker."""
     if not isinstance(model, Ranker):
-        raise DataError(f"explain requires a fitted ranker of rankwise, got {type(model).__name__}")
+        raise DataError(f"explain requires a fitted ranker of rankwise, got {type(model).__name__}{instead_of(model)}")
     model._check_fitted()
     if isinstance(query, Query):
         start = np.array([0, len(query.X)])

@@ -22,10 +22,12 @@ NOT_CERTIFIED = 3  # exit code: the input is valid, and no bound below the trivi
 
 @reading.with_options
 def certify(
-    subject: Path | None = argument(None, "A saved ranker, or scores of the hold-out from any source."),
+    subject: Path | None = argument(
+        None, "A saved ranker, a model of LightGBM, XGBoost or CatBoost, or scores of the hold-out from any source."
+    ),
     train: Path | None = data_option(None, "The queries that the ranker was trained on."),
     holdout: Path | None = data_option(None, "Judged queries that were not used in training."),
-    measure: str | None = measure_option(None, "For scores: nDCG@10 (default), AP, RR ...", "-m"),
+    measure: str | None = measure_option(None, "For scores and models of other tools: nDCG@10 (default), AP, RR ...", "-m"),
     delta: float = measure_option(0.05, "Probability with which a guarantee may fail."),
     row_radius: float | None = measure_option(None, "Declared upper bound on the norm of future documents."),
     longest: int | None = measure_option(None, "Declared upper bound on the documents of a future query."),
@@ -49,7 +51,9 @@ def certify(
 
     Example: rankwise certify model.rankwise --train train.txt --holdout test.txt
 
-    Example: rankwise certify lightgbm.scores --holdout test.txt -m nDCG@10
+    Example: rankwise certify lightgbm.txt --holdout test.txt --train train.txt
+
+    Example: rankwise certify other.scores --holdout test.txt -m nDCG@10
 
     Example: rankwise certify --half-width 0.03 --sd 0.25
     """
@@ -65,12 +69,8 @@ def certify(
         raise RankwiseError("certify requires a saved ranker, scores with --holdout, --half-width or --difference")
     if not subject.exists():
         raise RankwiseError(f"{subject} does not exist: expected a saved ranker or scores")
-    if reading.is_saved(subject):
-        if measure is not None:
-            raise RankwiseError(
-                "--measure is for scores; a ranker is certified for its own measure: leave out --measure"
-            )
-        ranker = reading.load_ranker(subject)
+    if reading.is_model(subject):
+        ranker = reading.load_ranker(subject, measure)
         learned, held = (None if one is None else reading.read_for(ranker, one, reads) for one in (train, holdout))
         declared: dict[str, Any] = {"row_radius": row_radius, "longest": longest}
         found = ranker.certificate(learned, held, delta, unverified=unverified, **declared)

@@ -18,9 +18,11 @@ from rankwise.errors import RankwiseError
 def evaluate(
     judged: Path = argument(..., "Judged queries, a folder of parts, or qrels (TREC, BEIR) when the scores are a run."),
     scores: list[Path] | None = argument(
-        None, "Files: a saved ranker, one score per line, RankLib's -score file, a TREC run, predictions (MTEB)."
+        None,
+        "Files: a saved ranker, a model of LightGBM, XGBoost or CatBoost, one score per line, RankLib's -score file, a "
+        "TREC run, predictions (MTEB).",
     ),
-    model: list[Path] | None = model_option(None, "A saved ranker; may be repeated."),
+    model: list[Path] | None = model_option(None, "A saved ranker, or a model of a booster; may be repeated."),
     measure: reading.MeasuresOption = ["nDCG@10", "AP", "RR"],  # noqa: B006
     like: reading.LikeOption = None,
     ties: reading.TiesOption = None,
@@ -54,7 +56,7 @@ def evaluate(
     rankings = [*(scores or ()), *(model or ())]
     if not rankings:
         raise RankwiseError("evaluate requires files of scores, or --model with a saved ranker")
-    rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_saved(path)}
+    rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_model(path)}
     # a ranker with a FeatureBuilder reads a table in its own way; the others share the queries that are read once
     built = {path: ranker for path, ranker in rankers.items() if hasattr(ranker, "features_")}
     if len(built) < len(rankers) == len(rankings):

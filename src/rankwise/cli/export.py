@@ -16,7 +16,9 @@ from rankwise.io.sources import plain_number
 
 @reading.with_options
 def export(
-    model: Path = argument(..., "A saved ranker, or a linear model of RankLib, SVM-rank or liblinear."),
+    model: Path = argument(
+        ..., "A saved ranker, or a model of LightGBM, XGBoost, CatBoost, RankLib, SVM-rank or liblinear."
+    ),
     to: str | None = option(None, "The target; without it the targets are listed.", "-t"),
     sample: Path | None = option(None, "Queries with raw features, on which the engine's scores are compared."),
     output: Path | None = option(None, "A file, or a folder for several (default: print the model).", "--out", "-o"),
@@ -38,6 +40,8 @@ def export(
     """Write a ranker for Solr, Elasticsearch, OpenSearch, Vespa, RankLib, ONNX, SQL, Python or C.
 
     Example: rankwise export model.rankwise --to c --sample test.txt -o score.c
+
+    Example: rankwise export lightgbm.txt --to opensearch --sample test.txt -o upload
 
     Example: rankwise export svm_rank.model --to rankwise -o model.rankwise
     """
@@ -79,13 +83,14 @@ def _sample(ranker: Any, path: Path, reads: dict[str, Any]) -> Any:
 
 
 def _open(path: Path, names: list[str] | None) -> Any:
-    """Read a saved ranker, or the model of another tool, whose file has no feature names."""
+    """Read a saved ranker, or the model of another tool."""
     if not path.exists():
         raise RankwiseError(f"{path} does not exist: expected a saved ranker or a model of another tool")
-    if reading.is_saved(path):
-        return reading.load_ranker(path)
     from rankwise import read_model
+    from rankwise.io.any_file import is_store
 
+    if is_store(str(path)):
+        return reading.load_ranker(path)
     return read_model(path, feature_names=names)
 
 

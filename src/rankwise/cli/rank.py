@@ -31,7 +31,9 @@ _IDS = re.compile(rb"(?:^|\s)(\d+):")
 
 @reading.share(reading.options, "reads", without=("missing", "unjudged", "grades", "judgments"))
 def rank(
-    model: Path = argument(..., "A saved ranker, as rankwise train writes it."),
+    model: Path = argument(
+        ..., "A saved ranker, as rankwise train writes it, or a model of LightGBM, XGBoost or CatBoost."
+    ),
     data: Path = argument(
         ...,
         "Queries, judged or not: LETOR text, CSV or JSON lines (.gz too; - is standard input), parquet, "
@@ -63,7 +65,7 @@ def rank(
     from rankwise._progress import progress
 
     form = form_of(out, to, as_json)
-    if not reading.is_saved(model):
+    if not reading.is_model(model):
         problem = "is not a saved ranker" if model.is_file() else "does not exist"
         raise DataError(f"{model} {problem}: the model comes first, then the queries")
     ranker = reading.load_ranker(model)
@@ -163,6 +165,7 @@ def _blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
     from rankwise.features.judged import apply_builder
     from rankwise.features.table import CsvTable
+    from rankwise.io.any_file import is_store
     from rankwise.io.sources import open_text
     from rankwise.io.tables.csv import CsvText
     from rankwise.io.tables.rows import is_arrow
@@ -181,7 +184,7 @@ def _blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
         on_read(os.path.getsize(data))
     elif is_arrow(str(data)):
         yield from _table(task, data, on_read)
-    elif reading.is_saved(data):
+    elif data.is_file() and is_store(str(data)):
         yield from reading.iter_blocks(load_queries(data), data, on_read)
     else:
         with open_text(data, on_read) as source:

@@ -190,22 +190,22 @@ def as_grades(text: str) -> dict[str, float]:
     return found
 
 
-def is_saved(path: Path) -> bool:
-    """Tell whether a path is a file that rankwise wrote; files of scores and models of other tools are text."""
-    from rankwise.io.any_file import is_store
+def is_model(path: Path) -> bool:
+    """Tell whether a path is a file that rankwise wrote, or the model of a booster; files of scores are neither."""
+    from rankwise.io.any_file import is_model as holds_model
 
-    return path.is_file() and is_store(str(path))
+    return holds_model(path)
 
 
-def load_ranker(path: Path) -> "Ranker":
-    """Open a saved ranker; anything else raises a clear error."""
-    from rankwise._store import read_store
-    from rankwise.rankers._record import KIND, read_ranker
+def load_ranker(path: Path, measure: str | None = None) -> "Ranker":
+    """Open a saved ranker, or the trees of a booster, to which a measure can be given; else raise a clear error."""
+    from rankwise.io.any_file import booster_of
+    from rankwise.rankers.model_files import open_ranker, read_trees
 
-    with read_store(path) as store:
-        if store.kind != KIND:
-            raise DataError(f"{path} must be a saved ranker, got {store.kind}")
-        return read_ranker(store)
+    booster = booster_of(path)
+    if booster is None and measure is not None:
+        raise DataError("--measure is for scores; a ranker is certified for its own measure: leave out --measure")
+    return open_ranker(path) if booster is None else read_trees(path, booster, measure=measure or "nDCG@10")
 
 
 def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":

@@ -19,7 +19,10 @@ from rankwise.errors import RankwiseError
 
 
 def serve(
-    models: list[Path] | None = argument(None, "Model files that `train` wrote; each is served under its file's name."),
+    models: list[Path] | None = argument(
+        None,
+        "Model files that `train` wrote, or of LightGBM, XGBoost or CatBoost; each is served under its file's name.",
+    ),
     state: Path | None = service_option(None, "The SQLite file that holds the whole state (default: rankwise.db)."),
     host: str = service_option("127.0.0.1", "Address to listen on; anything but loopback requires --tokens."),
     port: int = service_option(8000, "Port; 0 picks a free one.", min=0, max=65535),

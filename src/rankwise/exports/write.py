@@ -30,6 +30,7 @@ from rankwise.rankers._inputs import align, apply_builder
 from rankwise.rankers.boosting.steps import ThresholdRanker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
+from rankwise.rankers.model_files import instead_of
 from rankwise.rankers.neural.neural_ranker import NeuralRanker
 
 Scaling = Scaler | Literal["none"] | None
@@ -368,6 +369,7 @@ def _of_ensemble(
     trees: TreeEnsemble, names: tuple[str, ...], missing: checks.Missing
 ) -> WeightedSum | CurveSum | TreeSum:
     """The formula of an ensemble; the simpler one where there are no trees."""
+    trees = trees.as_sum
     found = TreeSum.of(trees, names, missing)
     if trees.n_trees or (trees.coef is None and trees.normal is None):
         return found
@@ -412,7 +414,7 @@ def open_model(model: Any, scaling: Scaling = None, sample: Queries | None = Non
             raise RankwiseError("a pipeline must consist of a Scaler and a ranker to be exported, got other steps")
         scaler, model = before[0][1] if scaling is None else scaling, ranker
     if not isinstance(model, Ranker):
-        raise RankwiseError(f"export requires a fitted ranker, got {type(model).__name__}")
+        raise RankwiseError(f"export requires a fitted ranker, got {type(model).__name__}{instead_of(model)}")
     model._check_fitted()
     if scaler is None:
         scaler = model.record_.scaler or (None if sample is None else sample.scaling)

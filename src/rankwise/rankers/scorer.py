@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from rankwise._arrays import Numbers, Vector
 from rankwise._kernels.dot_products import score_rows
 from rankwise._kernels.thresholds import score_steps
-from rankwise._store import read_store
 from rankwise._tables import notebook_html, paragraph
 from rankwise.errors import DataError
 from rankwise.queries import checks
@@ -19,10 +18,10 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._base import LinearRanker, Ranker
-from rankwise.rankers._record import read_ranker
 from rankwise.rankers.boosting.steps import StepScorer, ThresholdRanker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
+from rankwise.rankers.model_files import instead_of, open_ranker
 
 Kernel = Callable[[checks.Floats, Vector], Any]  # writes the scores of all rows into the vector
 
@@ -68,7 +67,7 @@ class Scorer:
 
     def __init__(self, model: Ranker) -> None:
         if not isinstance(model, Ranker):
-            raise DataError(f"a Scorer requires a fitted ranker, got {type(model).__name__}")
+            raise DataError(f"a Scorer requires a fitted ranker, got {type(model).__name__}{instead_of(model)}")
         model._check_fitted()
         self._model = copy.copy(model)
         self._width = model.n_features_in_
@@ -87,7 +86,7 @@ class Scorer:
         Parameters
         ----------
         path : str or path
-            The file that :meth:`Ranker.save` wrote.
+            The file that :meth:`Ranker.save` wrote, or a model that LightGBM, XGBoost or CatBoost saved.
 
         Returns
         -------
@@ -99,10 +98,7 @@ class Scorer:
         DataError
             If the file holds anything but a ranker.
         """
-        with read_store(path) as store:
-            if store.kind != "ranker":
-                raise DataError(f"{store.path} holds {store.kind!r:.40}, and a Scorer is made of a saved ranker")
-            return cls(read_ranker(store))
+        return cls(open_ranker(path))
 
     @property
     def is_compiled(self) -> bool:
@@ -233,8 +229,9 @@ def _is_sum_of_trees(model: Ranker) -> bool:
     """Whether the scores of a ranker with an ``ensemble_`` are those of the ensemble alone."""
     from rankwise.rankers.auto.auto_ranker import AutoRanker  # loaded by now where the answer is yes
     from rankwise.rankers.boosting.boosted import BoostedRanker
+    from rankwise.rankers.boosting.tree_ranker import TreeRanker
 
-    return type(model)._scores in (AutoRanker._scores, BoostedRanker._scores)
+    return type(model)._scores in (AutoRanker._scores, BoostedRanker._scores, TreeRanker._scores)
 
 
 def _linear_kernel(weights: Vector) -> Kernel:

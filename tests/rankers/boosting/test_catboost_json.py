@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from rankwise.errors import RankwiseError
-from rankwise.rankers.boosting.catboost import _not_above
+from rankwise.rankers.boosting.catboost_file import _not_above
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
+from rankwise.rankers.boosting.tree_ranker import TreeRanker
 
 catboost = pytest.importorskip("catboost")
 
@@ -110,13 +111,11 @@ def test_documents_are_counted_and_contributions_add_up(text_of):
     np.testing.assert_allclose(found.sum(axis=1), trees.predict(X[:50]), rtol=1e-12, atol=1e-12)
     assert np.isfinite(found).all()
     assert not found[:, 4].any(), "a constant feature adds nothing"
-    weighted = TreeEnsemble.from_catboost_json(text_of(trained(weighted=True)))
-    with pytest.raises(RankwiseError, match="which is not known"):
-        weighted.contributions(X)
 
 
-def test_contributions_are_those_of_catboost(text_of):
-    model = trained(depth=2)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_contributions_are_those_of_catboost(weighted, text_of):
+    model = trained(depth=2, weighted=weighted)
     trees = TreeEnsemble.from_catboost_json(text_of(model))
     X, y = rows()
     assert (trees.node_count > 0).all(), "where no document comes, conventions differ"
@@ -144,8 +143,11 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason(text_of):
         (("features_info", "float_features"), [], "no list of features"),
         (("features_info", "float_features", 0, "nan_value_treatment"), "AsZero", "treats NaN as 'AsZero'"),
         (("features_info", "float_features", 1, "flat_feature_index"), 7, "feature 1 is missing"),
-        (("features_info", "categorical_features"), [{}], "has categorical_features"),
-        ((*tree, "splits", 0, "split_type"), "OneHotFeature", "splits by categories"),
+        (("features_info", "categorical_features"), [{}], "feature 0 is missing"),
+        (("features_info", "text_features"), [{}], "has text features, which cannot be computed without CatBoost"),
+        (("features_info", "ctrs"), [{}], "statistics of the labels .ctrs."),
+        ((*tree, "splits", 0, "split_type"), "OneHotFeature", "not one of 0 to -1"),
+        ((*tree, "splits", 0, "split_type"), "OnlineCtr", "raise one_hot_max_size"),
         ((*tree, "splits", 0, "float_feature_index"), 5, "not one of 0 to 4"),
         ((*tree, "splits", 0, "border"), 1e300, "float32 cannot hold"),
         ((*tree, "splits", 0, "border"), None, "border is missing"),
@@ -168,9 +170,35 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason(text_of):
         TreeEnsemble.from_catboost_json(5)
 
 
-def test_trees_that_are_not_symmetric_are_refused(text_of):
-    with pytest.raises(RankwiseError, match="not symmetric"):
-        TreeEnsemble.from_catboost_json(text_of(trained(loss="RMSE", policy="Lossguide")))
+@pytest.mark.parametrize("policy", ["Depthwise", "Lossguide"])
+def test_trees_that_are_not_symmetric_have_the_bits_of_catboost(policy, text_of):
+    model = trained(loss="RMSE", policy=policy)
+    trees = TreeEnsemble.from_catboost_json(text_of(model))
+    X, _ = rows()
+    np.testing.assert_array_equal(trees.predict(X), model.predict(X))
+    np.testing.assert_allclose(trees.contributions(X).sum(axis=1), model.predict(X), rtol=1e-12, atol=1e-12)
+    assert trees.importance().sum() > 0
+
+
+def test_codes_of_categories_are_found_by_the_hash_of_their_text():
+    frame = {"x": np.arange(600.0) % 7, "code": np.arange(600) * 37 % 23_000}
+    pandas = pytest.importorskip("pandas")
+    y = (frame["code"] % 5 == 0).astype(float)
+    options = {"loss_function": "RMSE", "iterations": 12, "depth": 6, "one_hot_max_size": 255, "learning_rate": 1.0}
+    model = catboost.CatBoost({**options, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"})
+    few = pandas.DataFrame({**frame, "code": frame["code"] % 40 * 575})
+    model.fit(catboost.Pool(few, y, cat_features=["code"]))
+    ranker = TreeRanker.from_catboost(model)
+    assert ranker.ensemble_.categorical.any()
+    assert ranker.feature_names_in_.tolist() == ["x", "code"]
+    np.testing.assert_array_equal(ranker.predict(few), model.predict(few))
+    words = pandas.DataFrame({**frame, "code": [f"word {code % 5}" for code in frame["code"]]})
+    model.fit(catboost.Pool(words, y, cat_features=["code"]))
+    with pytest.raises(RankwiseError, match="is not a whole number from 0 to 99,999: number the categories"):
+        TreeRanker.from_catboost(model)
+    many = catboost.CatBoost({**options, "one_hot_max_size": 2, "allow_writing_files": False, "verbose": False})
+    with pytest.raises(RankwiseError, match="replaced by statistics of the labels"):
+        TreeRanker.from_catboost(many.fit(catboost.Pool(few, y, cat_features=["code"])))
 
 
 def test_mutated_models_are_an_error_or_trees_that_work(text_of):

@@ -14,13 +14,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from rankwise._extras import require
-from rankwise.errors import DataError, MissingExtraError, RankwiseError
+from rankwise.errors import MissingExtraError, RankwiseError
 from rankwise.evaluation.comparison.foreign import OnArrays
 from rankwise.evaluation.comparison.selection import Grid, grid_for, ranker_called, refuse_unknown_grids
-from rankwise.io.any_file import kind_of
+from rankwise.io.any_file import is_model, kind_of
 from rankwise.measures._base import Measure
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._foreign import is_fitted, takes
+from rankwise.rankers.model_files import open_ranker
 
 LIGHTGBM = "lightgbm"
 
@@ -185,15 +186,10 @@ def _open(value: str | os.PathLike[str], measure: str | Measure, random_state: i
         return LambdaRank(measure, random_state=random_state)
     if not os.path.isfile(text):
         return ranker_called(text, measure)
-    if kind_of(text) != "store":
-        return value
-    from rankwise._store import read_store
-    from rankwise.rankers._record import KIND, read_ranker
-
-    with read_store(text) as store:
-        if store.kind != KIND:
-            raise DataError(f"{text} must be a saved ranker or a file of scores, got {store.kind}")
-        return read_ranker(store)
+    if is_model(text):
+        return open_ranker(text)
+    kind_of(text)  # raises an error for files that are neither text nor a table
+    return value
 
 
 def _refuse_no_scores(name: str, value: Any) -> Any:
