@@ -95,7 +95,7 @@ def test_an_imported_model_is_saved_evaluated_certified_and_exported(tmp_path):
     assert loaded.score(sample()) == rw.evaluate(sample(), model, ["AP"]).mean["AP"]
     certificate = loaded.certificate(holdout=sample())
     assert certificate.rows
-    assert any("could not be checked" in note for note in certificate.notes), "nobody knows what it was learned from"
+    assert any("cannot be checked" in note for note in certificate.notes), "nobody knows what it was learned from"
     assert export(loaded, "solr", sample=sample()).parity.inverted_beyond_float32 == 0
 
 
@@ -111,8 +111,8 @@ def test_gzip_and_more_features_than_a_file_uses(tmp_path):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("", "expected RankLib's"),
-        ("1 qid:1 1:0.5", "expected RankLib's"),
+        ("", "or RankLib's"),
+        ("1 qid:1 1:0.5", "or RankLib's"),
         ("## LambdaMART\n<ensemble></ensemble>", "RankLib's 'lambdamart'"),
         ("## Coordinate Ascent\n", "expected one line of weights"),
         ("## Coordinate Ascent\n1:2\n3:4\n", "expected one line of weights"),

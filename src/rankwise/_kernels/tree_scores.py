@@ -55,7 +55,8 @@ class ByteTrees(NamedTuple):
     cut : ndarray of float64
         Thresholds, as :func:`~rankwise._kernels.bins.find_bins` takes them.
     first_class : ndarray of int64, shape (n_columns + 1,)
-        Category c of a column has the bin ``class_of[first_class[n] + c]``; what is no category there has bin 0.
+        NaN has the bin ``class_of[first_class[n]]`` of a column, category c the one 1 + c places behind it; what is no
+        category there has bin 0.
     class_of : ndarray of uint8
         The bins of categories: a bin holds those that go the same way at all nodes of the column.
     column : ndarray of int64, shape (n_nodes,)
@@ -207,9 +208,11 @@ def _take_bins(X, begin, count, trees, value, below, bins):
             find_bins(value[:width], cut, below[:width], bins[n, :width])
             continue
         classes = trees.class_of[trees.first_class[n] : trees.first_class[n + 1]]
-        most = np.float64(len(classes))
+        most = np.float64(len(classes) - 1)
         for r in range(count):
-            bins[n, r] = classes[np.int64(value[r])] if -1.0 < value[r] < most else np.uint8(0)
+            inside = -1.0 < value[r] < most
+            place = 1 + np.int64(value[r]) if inside else 0
+            bins[n, r] = classes[place] if inside or value[r] != value[r] else np.uint8(0)
 
 
 def _score(first, last, X, nodes, trees, value, out):

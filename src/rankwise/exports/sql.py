@@ -245,7 +245,8 @@ class SQL(Target):
             between = (
                 f"{column} {low} AND {column} < {number(run[-1] + 1)}" for low, run in zip(least, runs, strict=True)
             )
-            return f"({' OR '.join(between)})"
+            gap = [f"{column} IS NULL"] if trees.nan_left[node] and formula.missing != "zero" else []
+            return f"({' OR '.join([*between, *gap])})"
         condition = f"{column} <= {number(trees.threshold[node])}"
         if trees.flips_zero[node]:
             zero = f"{column} BETWEEN {number(-ZERO)} AND {number(ZERO)}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rankwise.rankers.boosting.symmetric import Split, SymmetricTree, _arrays
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.boosting.tree_files import concat_trees
+from rankwise.rankers.boosting.tree_arrays import concat_trees
 
 FEATURES = 5  # the last is categorical
 

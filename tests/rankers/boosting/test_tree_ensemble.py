@@ -315,7 +315,6 @@ def test_mutated_texts_are_an_error_or_trees_that_work():
         ("decision_type=", "decision_type=12 ", "decision_type holds 9 words, expected 8 numbers"),
         ("split_feature=", "split_feature=9 9 9 9 9 9 9 9\nx=", "split_feature holds 9, expected 0 to 4"),
         ("decision_type=", "decision_type=12 0 0 0 0 0 0 0\nx=", "unknown decision type 12"),
-        ("objective=", "average_output\nobjective=", "mean of trees"),
     ],
 )
 def test_models_that_cannot_be_taken_are_refused_with_the_reason(old, new, message):

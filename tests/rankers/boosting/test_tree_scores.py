@@ -12,7 +12,7 @@ from rankwise._kernels.tree_scores import TILE
 from rankwise._kernels.trees import LEAVES
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE, MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.boosting.tree_files import concat_trees
+from rankwise.rankers.boosting.tree_arrays import concat_trees
 
 FEATURES = 4  # the last is categorical
 SPECIAL = [0.0, -0.0, 1e-36, -1e-36, 5e-324, np.inf, -np.inf, np.nan, 1e30, -1e30]
@@ -47,7 +47,7 @@ def tree(rng, leaves, grid, categories=70, chain=False):
         "feature": feature,
         "threshold": np.where(by_category, 0.0, grid[feature, rng.integers(grid.shape[1], size=nodes)]),
         "left": left, "right": right,
-        "missing": np.where(by_category, MISSING_NONE, kinds).astype(np.uint8),
+        "missing": kinds.astype(np.uint8),
         "default_left": rng.integers(2, size=nodes).astype(np.uint8),
         "n_words": np.array([len(one) for one in words], np.int64),
         "words": np.concatenate([*words, np.empty(0, np.uint32)]),
@@ -80,6 +80,8 @@ def goes_left(trees, node, value):
     """The definition in the docstring of TreeEnsemble."""
     words = trees.words[trees.word_start[node] : trees.word_start[node + 1]]
     if len(words):
+        if np.isnan(value):
+            return trees.missing[node] == MISSING_NAN and bool(trees.default_left[node])
         if not -1 < value < 32 * len(words):
             return False
         return bool(int(words[int(value) // 32]) >> int(value) % 32 & 1)

@@ -55,12 +55,15 @@ def test_models_that_cannot_be_taken_are_refused_with_the_reason():
     model, _ = trained()
     good = json.loads(model.save_raw("json"))
     for path, value, message in (
-        (("learner", "gradient_booster", "name"), "dart", "must be a sum of trees"),
-        (("learner", "learner_model_param", "num_class"), "3", "one score per row"),
-        (("learner", "objective", "name"), "binary:logistic", "expected a ranking objective"),
+        (("learner", "gradient_booster", "name"), "forest", "expected gbtree or dart"),
+        (("learner", "gradient_booster", "name"), "gblinear", "rankwise.LinearModel.of"),
+        (("learner", "gradient_booster", "name"), "dart", "or it is damaged"),
+        (("learner", "learner_model_param", "num_class"), "3", "several scores per row"),
+        (("learner", "objective", "name"), "multi:softmax", "several scores per row"),
+        (("learner", "objective", "name"), "mine", "objective 'mine', which is not known"),
         (("learner", "learner_model_param", "base_score"), "nan", "base score"),
         (("learner", "learner_model_param", "num_feature"), "1", "not one of 0 to 0"),
-        (("learner", "gradient_booster", "model", "trees", 0, "split_type", 0), 1, "splits by categories"),
+        (("learner", "gradient_booster", "model", "trees", 0, "split_type", 0), 1, "splits by categories and has none"),
         (("learner", "gradient_booster", "model", "trees", 0, "left_children", 1), 0, "do not form a tree"),
         (("learner", "gradient_booster", "model", "trees", 0, "split_conditions", 0), 1e300, "float32 cannot hold"),
         (("learner", "gradient_booster", "model", "trees", 0, "loss_changes"), [], "different lengths"),

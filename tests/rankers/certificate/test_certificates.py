@@ -190,10 +190,13 @@ def test_a_file_of_an_older_version_loads_and_says_that_overlap_could_not_be_che
     path = tmp_path / "model.rankwise"
     fitted(ranker).save(path)
     path.write_bytes(rewritten(path.read_bytes(), lambda facts, header: facts.pop("seen_queries")))
-    found = rw.load(path).certificate(TRAIN, TRAIN)
-    assert any("could not be checked" in note for note in found.notes)
+    found = rw.load(path).certificate(holdout=TRAIN)
+    assert any("overlap with its training queries cannot be checked" in note for note in found.notes)
     (betting,) = named(found, "Betting")
     assert betting.applies is None
+    given = rw.load(path).certificate(TRAIN, TRAIN)
+    assert "hold-out queries were used in training" in given.missing
+    assert named(given, "Betting") == []
 
 
 @pytest.mark.parametrize(

@@ -65,11 +65,11 @@ class _Columns:
 
     def compare_categories(self, feature: int, own: Wholes) -> None:
         """Nodes that ask whether the category of a feature is in a set, in the order of the trees."""
-        nodes_of: dict[bytes, list[int]] = {}
-        for node in own.tolist():
+        nodes_of: dict[tuple[bytes, bool], list[int]] = {}
+        for node, nan_left in zip(own.tolist(), self.trees.nan_left[own].tolist(), strict=True):
             words = self.trees.words[self.trees.word_start[node] : self.trees.word_start[node + 1]]
-            nodes_of.setdefault(words.tobytes().rstrip(b"\0"), []).append(node)
-        codes = [np.flatnonzero(np.unpackbits(np.frombuffer(s, np.uint8), bitorder="little")) for s in nodes_of]
+            nodes_of.setdefault((words.tobytes().rstrip(b"\0"), nan_left), []).append(node)
+        codes = [_places(*one) for one in nodes_of]
         every = np.unique(np.concatenate(codes))
         sets: list[tuple[list[int], NDArray[np.bool_]]] = []
         label = np.zeros(len(every), np.int64)
@@ -87,7 +87,7 @@ class _Columns:
         self, feature: int, every: Wholes, label: Wholes, sets: list[tuple[list[int], NDArray[np.bool_]]]
     ) -> None:
         """A column whose bins are 1 + the labels of the categories, for nodes with these sets."""
-        classes = np.zeros(every[-1] + 1 if len(every) else 0, np.uint8)
+        classes = np.zeros(every[-1] + 1 if len(every) else 1, np.uint8)
         classes[every] = label + 1
         column = self._add(feature, CATEGORIES, classes=classes)
         for nodes, member in sets:
@@ -160,6 +160,12 @@ def byte_form(trees: "TreeEnsemble", place: Wholes, then: Wholes) -> ByteTrees:
         else:
             columns.compare_numbers(feature, kind, own)
     return columns.form(place.astype(np.uint8), then.astype(np.uint8))
+
+
+def _places(words: bytes, nan_left: bool) -> Wholes:
+    """The places of a set's categories among the classes of a column, which begin with that of NaN."""
+    inside = np.unpackbits(np.frombuffer(words, np.uint8), bitorder="little")
+    return np.flatnonzero(np.append(np.uint8(nan_left), inside))
 
 
 def _starts(arrays: list[Any]) -> Wholes:
