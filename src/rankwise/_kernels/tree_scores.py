@@ -102,19 +102,20 @@ _TREES = types.NamedTuple(
 )
 
 
-def _asking(vectors: int) -> Any:
-    """``ask(first, last, column, shift, limit, place, then, bins, row, leaf)``: the leaves of some vectors of rows.
+def _asking(rows: int) -> Any:
+    """``ask(first, last, column, shift, limit, place, then, bins, row, leaf)``: the leaves of so many rows.
 
-    Nodes first..last-1 are those of a tree. LLVM does not keep the leaves of a loop over rows in registers while the
-    nodes change, and begins each such loop with a test whether its arrays overlap: requests of 10 to 100 documents
-    would take 1.5 times as long.
+    Nodes first..last-1 are those of a tree. LLVM makes as many registers of a vector as a processor needs. It would not
+    keep the leaves of a loop over rows in registers while the nodes change, and would begin each such loop with a test
+    whether its arrays overlap: requests of 10 to 100 documents would take 1.5 times as long.
     """
 
     @intrinsic
     def ask(context, first, last, column, shift, limit, place, then, bins, row, leaf):
         byte, whole, index = ir.IntType(8), ir.IntType(64), ir.IntType(32)
-        vector = ir.VectorType(byte, _WIDTH)
-        nothing, everywhere = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(index, _WIDTH), None)
+        vector = ir.VectorType(byte, rows)
+        names = ("first", "last", "column", "shift", "limit", "place", "then", "bins", "row", "leaf")
+        arrays = ("column", "shift", "limit", "place", "then", "bins", "leaf")
 
         def generate(context, builder, signature, arguments):
             kinds = dict(zip(names, signature.args, strict=True))
@@ -122,55 +123,47 @@ def _asking(vectors: int) -> Any:
             data = {name: context.make_array(kinds[name])(context, builder, given[name]) for name in arrays}
             stride = builder.extract_value(data["bins"].shape, 1)
             bytes_of = {name: builder.bitcast(data[name].data, byte.as_pointer()) for name in arrays if name != "column"}
-            tile = builder.gep(bytes_of["bins"], [given["row"]])
 
-            def vector_at(pointer, number):
-                moved = builder.gep(pointer, [ir.Constant(whole, _WIDTH * number)])
-                return builder.bitcast(moved, vector.as_pointer())
+            def rows_at(pointer, place):
+                return builder.bitcast(builder.gep(pointer, [place]), vector.as_pointer())
+
+            def of_node(name):
+                one = builder.load(builder.gep(bytes_of[name], [node]))
+                first_of = builder.insert_element(ir.Constant(vector, ir.Undefined), one, index(0))
+                everywhere = ir.Constant(ir.VectorType(index, rows), None)
+                return builder.shuffle_vector(first_of, ir.Constant(vector, ir.Undefined), everywhere)
 
             before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
             start = ir.Constant(vector, None)
             builder.cbranch(builder.icmp_signed("<", given["first"], given["last"]), loop, after)
             builder.position_at_end(loop)
-            node = builder.phi(whole)
+            node, stands = builder.phi(whole), builder.phi(vector)
             node.add_incoming(given["first"], before)
-            stands = [builder.phi(vector) for _ in range(vectors)]
-
-            def of_node(name):
-                one = builder.load(builder.gep(bytes_of[name], [node]))
-                return builder.shuffle_vector(builder.insert_element(nothing, one, index(0)), nothing, everywhere)
-
-            minus, limits, places, thens = (of_node(name) for name in ("shift", "limit", "place", "then"))
+            stands.add_incoming(start, before)
             own = builder.load(builder.gep(data["column"].data, [node]))
-            own = builder.gep(tile, [builder.mul(own, stride)])
-            moved = []
-            for number, at in enumerate(stands):
-                value = builder.sub(builder.load(vector_at(own, number), align=1), minus)
-                right = builder.and_(builder.icmp_signed(">", value, limits), builder.icmp_unsigned("==", at, places))
-                moved.append(builder.select(right, thens, at))
+            own = builder.add(builder.mul(own, stride), given["row"])
+            value = builder.sub(builder.load(rows_at(bytes_of["bins"], own), align=1), of_node("shift"))
+            left = builder.sext(builder.icmp_signed("<=", value, of_node("limit")), vector)
+            # a row that goes left compares its leaf with 255, which is none: what depends on the leaf is the shorter
+            moves = builder.icmp_unsigned("==", stands, builder.or_(left, of_node("place")))
+            moved = builder.select(moves, of_node("then"), stands)
             following = builder.add(node, whole(1))
             node.add_incoming(following, loop)
+            stands.add_incoming(moved, loop)
             builder.cbranch(builder.icmp_signed("<", following, given["last"]), loop, after)
             builder.position_at_end(after)
-            results = [builder.phi(vector) for _ in range(vectors)]
-            for at, new, result in zip(stands, moved, results, strict=True):
-                at.add_incoming(start, before)
-                at.add_incoming(new, loop)
-                result.add_incoming(start, before)
-                result.add_incoming(new, loop)
-            out = builder.gep(bytes_of["leaf"], [given["row"]])
-            for number, result in enumerate(results):
-                builder.store(result, vector_at(out, number), align=1)
+            result = builder.phi(vector)
+            result.add_incoming(start, before)
+            result.add_incoming(moved, loop)
+            builder.store(result, rows_at(bytes_of["leaf"], given["row"]), align=1)
             return context.get_dummy_value()
 
-        names = ("first", "last", "column", "shift", "limit", "place", "then", "bins", "row", "leaf")
-        arrays = ("column", "shift", "limit", "place", "then", "bins", "leaf")
         return types.void(first, last, column, shift, limit, place, then, bins, row, leaf), generate
 
     return ask
 
 
-_ask_1, _ask_2, _ask_4 = _asking(1), _asking(2), _asking(4)
+_ask_32, _ask_64, _ask_128 = _asking(32), _asking(64), _asking(128)
 
 
 @kernel
@@ -185,13 +178,13 @@ def _find_leaves(t, nodes, trees, bins, rows, leaf):
     first, last, row = nodes.start[t], nodes.start[t + 1], 0
     column, shift, limit, place, then = trees.column, trees.shift, trees.limit, trees.place, trees.then
     if rows == TILE:
-        _ask_4(first, last, column, shift, limit, place, then, bins, row, leaf)
+        _ask_128(first, last, column, shift, limit, place, then, bins, row, leaf)
         return
     if rows >= 2 * _WIDTH:
-        _ask_2(first, last, column, shift, limit, place, then, bins, row, leaf)
+        _ask_64(first, last, column, shift, limit, place, then, bins, row, leaf)
         row = 2 * _WIDTH
     if row < rows:
-        _ask_1(first, last, column, shift, limit, place, then, bins, row, leaf)
+        _ask_32(first, last, column, shift, limit, place, then, bins, row, leaf)
 
 
 @kernel

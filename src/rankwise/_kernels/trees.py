@@ -36,7 +36,7 @@ NUMERICAL, FLIPPED, CATEGORICAL = 0, 1, 2
 ZERO = float(np.float32(1e-35))
 # Trees of so many leaves, whose numbers fit into a byte, are scored by comparisons of bytes, larger ones from node to
 # node.
-LEAVES = 256
+LEAVES = 255
 
 
 class Nodes(NamedTuple):
