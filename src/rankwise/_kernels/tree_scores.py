@@ -59,7 +59,7 @@ class ByteTrees(NamedTuple):
         category there has bin 0.
     class_of : ndarray of uint8
         The bins of categories: a bin holds those that go the same way at all nodes of the column.
-    column : ndarray of int64, shape (n_nodes,)
+    column : ndarray of uint32, shape (n_nodes,)
         The column that a node compares; beyond the last one are those that hold 1 for rows that go right.
     shift : ndarray of uint8, shape (n_nodes,)
         The shift + 128, with which bytes are compared as signed ones.
@@ -83,7 +83,7 @@ class ByteTrees(NamedTuple):
     cut: NDArray[np.float64]
     first_class: NDArray[np.int64]
     class_of: NDArray[np.uint8]
-    column: NDArray[np.int64]
+    column: NDArray[np.uint32]
     shift: NDArray[np.uint8]
     limit: NDArray[np.int8]
     place: NDArray[np.uint8]
@@ -94,9 +94,9 @@ class ByteTrees(NamedTuple):
     right: NDArray[np.uint8]
 
 
-_SIGNED_IN = types.Array(types.int8, 1, "C", readonly=True)
+_WORDS_IN, _SIGNED_IN = (types.Array(kind, 1, "C", readonly=True) for kind in (types.uint32, types.int8))
 _TREES = types.NamedTuple(
-    (INTS_IN, BYTES_IN, INTS_IN, FLOATS_IN, INTS_IN, BYTES_IN, INTS_IN, BYTES_IN, _SIGNED_IN, BYTES_IN, BYTES_IN)
+    (INTS_IN, BYTES_IN, INTS_IN, FLOATS_IN, INTS_IN, BYTES_IN, _WORDS_IN, BYTES_IN, _SIGNED_IN, BYTES_IN, BYTES_IN)
     + (INTS_IN, INTS_IN, INTS_IN, BYTES_IN),
     ByteTrees,
 )
@@ -140,7 +140,7 @@ def _asking(rows: int) -> Any:
             node, stands = builder.phi(whole), builder.phi(vector)
             node.add_incoming(given["first"], before)
             stands.add_incoming(start, before)
-            own = builder.load(builder.gep(data["column"].data, [node]))
+            own = builder.zext(builder.load(builder.gep(data["column"].data, [node])), whole)
             own = builder.add(builder.mul(own, stride), given["row"])
             value = builder.sub(builder.load(rows_at(bytes_of["bins"], own), align=1), of_node("shift"))
             left = builder.sext(builder.icmp_signed("<=", value, of_node("limit")), vector)

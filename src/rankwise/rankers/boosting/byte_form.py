@@ -116,7 +116,7 @@ class _Columns:
             cut=np.concatenate([*self.cuts, np.empty(0)]),
             first_class=_starts(self.classes),
             class_of=np.concatenate([*self.classes, np.empty(0, np.uint8)]),
-            column=self.column,
+            column=self.column.astype(np.uint32),
             shift=(self.shift + 128).astype(np.uint8),
             limit=(self.limit - 128).astype(np.int8),
             place=place,
