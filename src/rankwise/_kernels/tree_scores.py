@@ -36,7 +36,7 @@ from rankwise._kernels.trees import BYTES_IN, LEAVES, NODES, ZERO, walk
 
 # The kinds of columns: numbers, numbers whose zeros count as missing, categories.
 NUMBERS, ZERO_IS_MISSING, CATEGORIES = 0, 1, 2
-# Rows of a vector of bytes (a register of AVX2, two of NEON), and of a tile: four vectors, whose leaves stay in
+# Rows of a register of AVX2 (two of NEON), of which a tile has whole ones, and of a tile: the leaves of so many stay in
 # registers from node to node.
 _WIDTH, TILE = 32, 128
 
@@ -96,10 +96,12 @@ class ByteTrees(NamedTuple):
 
 _WORDS_IN, _SIGNED_IN = (types.Array(kind, 1, "C", readonly=True) for kind in (types.uint32, types.int8))
 _TREES = types.NamedTuple(
-    (INTS_IN, BYTES_IN, INTS_IN, FLOATS_IN, INTS_IN, BYTES_IN, _WORDS_IN, BYTES_IN, _SIGNED_IN, BYTES_IN, BYTES_IN)
-    + (INTS_IN, INTS_IN, INTS_IN, BYTES_IN),
+    (
+        INTS_IN, BYTES_IN, INTS_IN, FLOATS_IN, INTS_IN, BYTES_IN, _WORDS_IN, BYTES_IN, _SIGNED_IN, BYTES_IN, BYTES_IN,
+        INTS_IN, INTS_IN, INTS_IN, BYTES_IN,
+    ),
     ByteTrees,
-)
+)  # fmt: skip
 
 
 def _asking(rows: int) -> Any:
@@ -122,7 +124,8 @@ def _asking(rows: int) -> Any:
             given = dict(zip(names, arguments, strict=True))
             data = {name: context.make_array(kinds[name])(context, builder, given[name]) for name in arrays}
             stride = builder.extract_value(data["bins"].shape, 1)
-            bytes_of = {name: builder.bitcast(data[name].data, byte.as_pointer()) for name in arrays if name != "column"}
+            byte_arrays = [name for name in arrays if name != "column"]
+            bytes_of = {name: builder.bitcast(data[name].data, byte.as_pointer()) for name in byte_arrays}
 
             def rows_at(pointer, place):
                 return builder.bitcast(builder.gep(pointer, [place]), vector.as_pointer())

@@ -27,15 +27,15 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel
+from rankwise._kernels.machine.jit import FLOATS_IN, INTS_IN, compiled, features_in, kernel
 from rankwise.errors import RankwiseError
 
 # The kinds of nodes.
 NUMERICAL, FLIPPED, CATEGORICAL = 0, 1, 2
 # Values up to this size are 0 in LightGBM (kZeroThreshold, a float32), when a row is read and when a node decides.
 ZERO = float(np.float32(1e-35))
-# Trees of so many leaves, whose numbers fit into a byte, are scored by comparisons of bytes, larger ones from node to
-# node.
+# Trees of up to so many leaves, whose numbers fit into a byte with one to spare, are scored by comparisons of bytes,
+# larger ones from node to node.
 LEAVES = 255
 
 

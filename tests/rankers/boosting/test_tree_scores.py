@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rankwise._kernels.tree_scores import TILE
 from rankwise._kernels.trees import LEAVES
+from rankwise.rankers.boosting.tree_arrays import concat_trees
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE, MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.boosting.tree_arrays import concat_trees
 
 FEATURES = 4  # the last is categorical
 SPECIAL = [0.0, -0.0, 1e-36, -1e-36, 5e-324, np.inf, -np.inf, np.nan, 1e30, -1e30]

@@ -132,7 +132,7 @@ class _Columns:
 
 
 def byte_form(trees: "TreeEnsemble", place: Wholes, then: Wholes) -> ByteTrees:
-    """Trees of any shape as the kernel takes them; those of more than 256 leaves have no part in it.
+    """Trees of any shape as the kernel takes them; those of more than 255 leaves have no part in it.
 
     Parameters
     ----------
