@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clock import row
+from benchmarks.symmetric_trees import data
 from experiments.pages import write_block
 
 CONNECTIONS = 16
@@ -29,6 +30,9 @@ REQUESTS = 4_000
 ROUNDS = 3
 SECONDS = 60.0  # of one measurement, at most
 DOCS = Path(__file__).parents[1] / "docs"
+TREES, LEAVES, GROWN = 500, 64, 24_000
+WIDE = "rank 100 x 136 binary"
+BY_TREES = f"{WIDE}, {TREES} trees of {LEAVES} leaves"
 
 
 @contextmanager
@@ -110,7 +114,9 @@ def measured(url: str, pid: int, make: Callable[[int], bytes], count: int) -> di
 
 
 def models(folder: Path) -> list[str]:
-    """Files of two online rankers, of 20 and of 136 features."""
+    """Files of two online rankers, of 20 and of 136 features, and of LightGBM's trees on 136 features."""
+    import lightgbm
+
     import rankwise as rw
 
     files = []
@@ -118,6 +124,11 @@ def models(folder: Path) -> list[str]:
         model = rw.SLAMPerceptron(measure="nDCG@10").fit(rw.make_lists(20, features=width, random_state=1))
         files.append(str(folder / f"wide{width}.rankwise"))
         model.save(files[-1])
+    X, y, sizes = data(GROWN, 1)
+    params = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1, "num_leaves": LEAVES, "learning_rate": 0.05}
+    booster = lightgbm.train(params, lightgbm.Dataset(X, y, group=sizes, params=params), TREES)
+    files.append(str(folder / "trees136.rankwise"))
+    rw.TreeRanker.from_lightgbm(booster).save(files[-1])
     return files
 
 
@@ -127,10 +138,11 @@ def bodies() -> dict[str, Callable[[int], bytes]]:
     small, large = random.normal(size=(20, 20)), np.float32(random.normal(size=(100, 136)))
     ids = [[f"document-{number}" for number in range(size)] for size in (20, 100)]
     rank20 = json.dumps({"model": "wide20", "ids": ids[0], "x": small.round(6).tolist()}).encode()
-    rank100 = json.dumps({"model": "wide136", "ids": ids[1]}).encode() + b"\n" + large.tobytes()
-    hello, one = request("/healthz"), request("/v1/rank", rank20)
-    two = request("/v1/rank", rank100, "application/vnd.rankwise.f32")
-    return {"hello": lambda _: hello, "rank 20 x 20 JSON": lambda _: one, "rank 100 x 136 binary": lambda _: two}
+    made = {"hello": request("/healthz"), "rank 20 x 20 JSON": request("/v1/rank", rank20)}
+    for what, model in ((WIDE, "wide136"), (BY_TREES, "trees136")):
+        body = json.dumps({"model": model, "ids": ids[1]}).encode() + b"\n" + large.tobytes()
+        made[what] = request("/v1/rank", body, "application/vnd.rankwise.f32")
+    return {what: lambda _, sent=sent: sent for what, sent in made.items()}
 
 
 def feedback(url: str, pid: int, count: int, tag: str) -> dict[str, Any]:
@@ -271,7 +283,16 @@ def run() -> list[dict[str, Any]]:
             f"{found[what]['rps']:,.0f} requests/s, p99 {found[what]['p99_ms']:.0f} ms",
             "0.25 x",
         )
-        for what in ("rank 20 x 20 JSON", "rank 100 x 136 binary", "feedback, durable")
+        for what in ("rank 20 x 20 JSON", WIDE, "feedback, durable")
+    ] + [
+        row(
+            f"answer one request: {BY_TREES}",
+            "the same by a linear ranker",
+            found[WIDE]["cpu_us"] * 1e-6,
+            found[BY_TREES]["cpu_us"] * 1e-6,
+            f"{found[BY_TREES]['rps']:,.0f} requests/s, p99 {found[BY_TREES]['p99_ms']:.0f} ms",
+            "0.5 x",
+        )
     ]
 
 

@@ -87,14 +87,20 @@ def test_missing_values_are_filled_as_the_ranker_was_told(missing):
         np.testing.assert_array_equal(Scorer(model).scores(X), model.predict(one))
 
 
-def test_trees_send_missing_values_as_predict_does_and_refuse_infinity():
+def test_trees_send_missing_values_as_predict_does_and_refuse_infinity(monkeypatch):
     X = LISTS[5].X.copy()
     X[0, 1] = np.nan
     model = rw.AutoRanker(members=("trees", "normal"), max_trees=10, folds=2).fit(LISTS)
     np.testing.assert_array_equal(Scorer(model).scores(X), model.predict(X))
+    kept = rw.BoostedRanker(trees=9, patience=None, missing="keep").fit(LISTS)
+    scorer, expected = Scorer(kept), kept.predict(X)
+    monkeypatch.setattr(Scorer, "_carefully", None)  # NaN is no detour
+    np.testing.assert_array_equal(scorer.scores(X), expected)
+    monkeypatch.undo()
     X[1, 2] = np.inf
-    with pytest.raises(DataError, match="X is infinite at row 1, feature 2 "):
-        Scorer(model).scores(X)
+    for one in (model, kept):
+        with pytest.raises(DataError, match="X is infinite at row 1, feature 2 "):
+            Scorer(one).scores(X)
 
 
 def test_finite_features_that_are_too_large_are_left_to_predict():

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel
 
-# Bins of a feature fit into a byte, that of NaN included, and so do the numbers of leaves.
-MOST_CUTS, DEEPEST = 254, 8
+# The numbers of leaves fit into a byte.
+DEEPEST = 8
 # Rows of a tile: few rows are not worth a large one, and find their bins by bisection.
 TILE, SMALL_TILE, SMALLEST_TILE = 256, 64, 32
 

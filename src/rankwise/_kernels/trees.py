@@ -27,19 +27,16 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwise._kernels.bits import trailing_zeros
-from rankwise._kernels.machine.jit import FLOATS, FLOATS_IN, INTS_IN, compiled, features_in, kernel
+from rankwise._kernels.machine.jit import FLOATS_IN, INTS_IN, compiled, features_in, kernel
 from rankwise.errors import RankwiseError
 
 # The kinds of nodes.
 NUMERICAL, FLIPPED, CATEGORICAL = 0, 1, 2
 # Values up to this size are 0 in LightGBM (kZeroThreshold, a float32), when a row is read and when a node decides.
 ZERO = float(np.float32(1e-35))
-# Rows that are scored together. A column of them takes 512 bytes, those of a hundred features stay in the second cache.
-ROWS = 64
-# Trees with so many leaves are scored by bit sets of reachable leaves, larger ones from node to node.
-LEAVES = 64
-_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+# Trees of up to so many leaves, whose numbers fit into a byte with one to spare, are scored by comparisons of bytes,
+# larger ones from node to node.
+LEAVES = 255
 
 
 class Nodes(NamedTuple):
@@ -79,11 +76,10 @@ class Nodes(NamedTuple):
     words: NDArray[np.uint32]
 
 
-_BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
+BYTES_IN = types.Array(types.uint8, 1, "C", readonly=True)
 _WORDS_IN = types.Array(types.uint32, 1, "C", readonly=True)
-_MASKS_IN = types.Array(types.uint64, 1, "C", readonly=True)
-_NODES = types.NamedTuple(
-    (INTS_IN, INTS_IN, INTS_IN, FLOATS_IN, _BYTES_IN, _BYTES_IN, INTS_IN, INTS_IN, INTS_IN, _WORDS_IN), Nodes
+NODES = types.NamedTuple(
+    (INTS_IN, INTS_IN, INTS_IN, FLOATS_IN, BYTES_IN, BYTES_IN, INTS_IN, INTS_IN, INTS_IN, _WORDS_IN), Nodes
 )
 
 
@@ -91,13 +87,11 @@ _NODES = types.NamedTuple(
 
 
 @kernel
-def leaf_order(start, left, right, value, size, place, mask, by_place):
-    """For every node: its number of leaves, the place of its first leaf from the left, and which leaves it rules out.
+def leaf_order(start, left, right, value, size, place, then, by_place):
+    """For every node: its number of leaves, the place of its first leaf from the left, and that of its right child's.
 
-    ``by_place`` gets the values of the leaves of every tree from left to right.
-
-    Bit p of ``mask`` is 0 if leaf p from the left of the tree is in the left part of the node: those are out of reach
-    for a row that goes right. Masks are meant for trees of at most :data:`LEAVES` leaves.
+    ``by_place`` gets the values of the leaves of every tree from left to right. Trees of more than :data:`LEAVES` have
+    no places, and their values stay where they are.
     """
     for t in range(len(start) - 1):
         first, last = start[t], start[t + 1]
@@ -105,23 +99,20 @@ def leaf_order(start, left, right, value, size, place, mask, by_place):
             on_the_left = 1 if left[node] < 0 else size[first + left[node]]
             on_the_right = 1 if right[node] < 0 else size[first + right[node]]
             size[node] = on_the_left + on_the_right
-        if last > first:
-            place[first] = 0
-        else:
-            by_place[first + t] = value[first + t]
-        for node in range(first, last):
+        by_place[first + t : last + t + 1] = value[first + t : last + t + 1]
+        if last - first >= LEAVES:
+            continue
+        for node in range(first, last):  # the first leaf of a root is 0
             on_the_left = 1 if left[node] < 0 else size[first + left[node]]
-            for child, at in ((left[node], place[node]), (right[node], place[node] + on_the_left)):
+            then[node] = place[node] + on_the_left
+            for child, at in ((left[node], place[node]), (right[node], then[node])):
                 if child >= 0:
                     place[first + child] = at
                 else:
-                    by_place[first + t + at] = value[first + t - 1 - child]
-            mask[node] = _ALL
-            for p in range(place[node], min(place[node] + on_the_left, LEAVES)):
-                mask[node] ^= np.uint64(1) << np.uint64(p)
+                    by_place[first + t + np.int64(at)] = value[first + t - 1 - child]
 
 
-# ------------------------------------------------------------------------------------------------------------ scores
+# ------------------------------------------------------------------------------------------------------------- nodes
 
 
 @kernel
@@ -147,89 +138,20 @@ def _goes_left(value, node, nodes):
 
 
 @kernel
-def _take_columns(X, first, count, used, column, holes):
-    """The features in use of a block of rows, column after column, and which columns hold NaN; tiny values become 0."""
-    for n in range(len(used)):
-        holes[n] = 0
-        for r in range(count):
-            value = np.float64(X[first + r, used[n]])
-            if value != value:
-                holes[n] = 1
-            column[n, r] = 0.0 if -ZERO <= value <= ZERO else value
-        column[n, count:] = 0.0
+def _without_tiny(value):
+    """A value as nodes compare it."""
+    return 0.0 if -ZERO <= value <= ZERO else np.float64(value)
 
 
 @kernel
-def _narrow(column, limit, mask, reach):
-    """Rows above the limit lose the leaves of the left part."""
-    for r in range(ROWS):
-        reach[r] &= _ALL if column[r] <= limit else mask
-
-
-@kernel
-def _narrow_with_nan(column, limit, nan_left, mask, reach):
-    """The same where there may be NaN."""
-    for r in range(ROWS):
-        value = column[r]
-        left = (value <= limit) | ((value != value) & nan_left)
-        reach[r] &= _ALL if left else mask
-
-
-@kernel
-def _narrow_one_by_one(column, count, node, nodes, mask, reach):
-    """The same for nodes of any kind."""
-    for r in range(count):
-        if not _goes_left(column[r], node, nodes):
-            reach[r] &= mask
-
-
-@kernel
-def _walk(column, r, first, last, nodes):
-    """The leaf of a row in a tree, from node to node."""
+def walk(x, first, last, nodes):
+    """The leaf of a row in the tree with nodes first..last-1, from node to node."""
     child = np.int64(0) if last > first else np.int64(-1)
     while child >= 0:
         node = first + child
-        left = _goes_left(column[nodes.slot[node], r], node, nodes)
+        left = _goes_left(_without_tiny(x[nodes.used[nodes.slot[node]]]), node, nodes)
         child = nodes.left[node] if left else nodes.right[node]
     return -1 - child
-
-
-def _score(first, last, X, nodes, mask, value, by_place, out):
-    """Scores of rows first..last-1: the leaves of all trees, added in their order.
-
-    ``by_place`` has the leaf values of every tree from left to right, ``value`` as the trees number them.
-    """
-    column, holes = np.empty((len(nodes.used), ROWS)), np.empty(len(nodes.used), np.uint8)
-    reach, total = np.empty(ROWS, np.uint64), np.empty(ROWS)
-    for begin in range(first, last, ROWS):
-        count = min(ROWS, last - begin)
-        _take_columns(X, begin, count, nodes.used, column, holes)
-        total[:] = 0.0
-        for t in range(len(nodes.start) - 1):
-            low, high = nodes.start[t], nodes.start[t + 1]
-            if high - low >= LEAVES:
-                for r in range(count):
-                    total[r] += value[low + t + _walk(column, r, low, high, nodes)]
-                continue
-            reach[:] = _ALL
-            for node in range(low, high):
-                own, limit = column[nodes.slot[node]], nodes.threshold[node]
-                if nodes.kind[node] != NUMERICAL:
-                    _narrow_one_by_one(own, count, node, nodes, mask[node], reach)
-                elif holes[nodes.slot[node]] == 0:
-                    _narrow(own, limit, mask[node], reach)
-                else:
-                    _narrow_with_nan(own, limit, nodes.nan_left[node] == 1, mask[node], reach)
-            for r in range(ROWS):  # the first leaf that is left is the one that the row falls into
-                total[r] += by_place[low + t + np.int64(trailing_zeros(reach[r]))]
-        out[begin : begin + count] = total[:count]
-
-
-@cache
-def score_on(dtype: "np.dtype[Any]") -> Any:
-    """The scores of rows, compiled for this type of X."""
-    given = (types.int64, types.int64, features_in(dtype), _NODES, _MASKS_IN, FLOATS_IN, FLOATS_IN, FLOATS)
-    return compiled(kernel(_score), types.void(*given))
 
 
 # ----------------------------------------------------------------------------------------------------- contributions
@@ -265,7 +187,7 @@ class Paths(NamedTuple):
     part_zero: NDArray[np.float64]
 
 
-_PATHS = types.NamedTuple((INTS_IN, INTS_IN, _BYTES_IN, INTS_IN, INTS_IN, INTS_IN, FLOATS_IN), Paths)
+_PATHS = types.NamedTuple((INTS_IN, INTS_IN, BYTES_IN, INTS_IN, INTS_IN, INTS_IN, FLOATS_IN), Paths)
 _TABLE = types.Array(types.float64, 2, "C")
 
 
@@ -294,31 +216,29 @@ def _contribute(first, last, X, nodes, value, paths, rule_start, points, weights
     The rule for paths of c parts has the points and weights rule_start[c] .. rule_start[c+1]-1.
     """
     most = len(rule_start) - 1
-    column, holes = np.empty((len(nodes.used), ROWS)), np.empty(len(nodes.used), np.uint8)
     one, before = np.empty(most), np.empty(most)
-    left = np.empty(len(nodes.left), np.uint8)
-    for begin in range(first, last, ROWS):
-        count = min(ROWS, last - begin)
-        _take_columns(X, begin, count, nodes.used, column, holes)
-        for r in range(count):
-            for node in range(len(left)):
-                left[node] = 1 if _goes_left(column[nodes.slot[node], r], node, nodes) else 0
-            for leaf in range(len(value)):
-                low, high = paths.part_start[leaf], paths.part_start[leaf + 1]
-                parts = high - low
-                one[:parts] = 1.0
-                for step in range(paths.step_start[leaf], paths.step_start[leaf + 1]):
-                    if left[paths.step_node[step]] != paths.step_left[step]:
-                        one[paths.step_part[step]] = 0.0
-                rule = slice(rule_start[parts], rule_start[parts + 1])
-                zero, feature = paths.part_zero[low:high], paths.part_feature[low:high]
-                _add_leaf(value[leaf], zero, one, feature, parts, points[rule], weights[rule], before, out[begin + r])
+    own, left = np.empty(len(nodes.used)), np.empty(len(nodes.left), np.uint8)
+    for r in range(first, last):
+        for n in range(len(nodes.used)):
+            own[n] = _without_tiny(X[r, nodes.used[n]])
+        for node in range(len(left)):
+            left[node] = 1 if _goes_left(own[nodes.slot[node]], node, nodes) else 0
+        for leaf in range(len(value)):
+            low, high = paths.part_start[leaf], paths.part_start[leaf + 1]
+            parts = high - low
+            one[:parts] = 1.0
+            for step in range(paths.step_start[leaf], paths.step_start[leaf + 1]):
+                if left[paths.step_node[step]] != paths.step_left[step]:
+                    one[paths.step_part[step]] = 0.0
+            rule = slice(rule_start[parts], rule_start[parts + 1])
+            zero, feature = paths.part_zero[low:high], paths.part_feature[low:high]
+            _add_leaf(value[leaf], zero, one, feature, parts, points[rule], weights[rule], before, out[r])
 
 
 @cache
 def contribute_on(dtype: "np.dtype[Any]") -> Any:
     """The contributions of features, compiled for this type of X."""
-    given = (types.int64, types.int64, features_in(dtype), _NODES, FLOATS_IN, _PATHS, INTS_IN, FLOATS_IN, FLOATS_IN)
+    given = (types.int64, types.int64, features_in(dtype), NODES, FLOATS_IN, _PATHS, INTS_IN, FLOATS_IN, FLOATS_IN)
     return compiled(kernel(_contribute), types.void(*given, _TABLE))
 
 

@@ -24,6 +24,7 @@ from rankwise.rankers.linear.linear_model import LinearModel
 from rankwise.rankers.model_files import instead_of, open_ranker
 
 Kernel = Callable[[checks.Floats, Vector], Any]  # writes the scores of all rows into the vector
+Takes = Callable[[checks.Floats, Vector], bool]  # whether predict would have given these scores
 
 _PLAIN = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -44,10 +45,10 @@ class Scorer:
     -----
     NaN and infinities are always found. A linear score with one of them among its features is itself not finite,
     whatever the weights (0 times infinity is NaN), so only the scores are checked; for sums of steps or trees every
-    feature is. ``predict`` then handles such input: it names the row and the feature, fills in by the ranker's
-    ``missing`` or keeps NaN for trees, or finds that finite features were too large. With ``missing="min"``, which
-    ``predict`` does not take for arrays, the array is taken as the documents of one query; so is every array for a
-    ranker that normalizes scores within a query (:class:`~rankwise.HybridRanker`).
+    feature is. Trees with ``missing="keep"`` score NaN like any value. ``predict`` handles all other such input: it
+    names the row and the feature, fills in by the ranker's ``missing``, or finds that finite features were too large.
+    With ``missing="min"``, which ``predict`` does not take for arrays, the array is taken as the documents of one
+    query; so is every array for a ranker that normalizes scores within a query (:class:`~rankwise.HybridRanker`).
 
     A scorer has no state that changes, and its compiled code runs without the interpreter's lock: threads may share it.
 
@@ -63,7 +64,7 @@ class Scorer:
     True
     """
 
-    __slots__ = ("_kernel", "_model", "_sees_all", "_width")
+    __slots__ = ("_kernel", "_model", "_takes", "_width")
 
     def __init__(self, model: Ranker) -> None:
         if not isinstance(model, Ranker):
@@ -71,7 +72,7 @@ class Scorer:
         model._check_fitted()
         self._model = copy.copy(model)
         self._width = model.n_features_in_
-        self._kernel, self._sees_all = _kernel_of(self._model)
+        self._kernel, self._takes = _kernel_of(self._model)
         builder = model.record_.builder
         if builder is not None and builder.needs_queries:  # predict raises an error for arrays
             self._kernel = None
@@ -130,7 +131,7 @@ class Scorer:
         if weights.shape != (self._width,) or not np.isfinite(weights).all():
             raise DataError(f"coef must have one finite weight per feature, {self._width}, got {coef!r:.60}")
         other = object.__new__(Scorer)
-        other._model, other._width, other._sees_all = copy.copy(self._model), self._width, self._sees_all
+        other._model, other._width, other._takes = copy.copy(self._model), self._width, self._takes
         other._model.coef_ = weights
         other._kernel = None if self._kernel is None else _linear_kernel(weights)  # compiled by the first scorer
         return other
@@ -159,7 +160,7 @@ class Scorer:
         ):
             scores = np.empty(len(X))
             self._kernel(X, scores)
-            if np.isfinite(scores if self._sees_all else X).all():
+            if self._takes(X, scores):
                 return scores
         return self._carefully(X)
 
@@ -204,18 +205,31 @@ class Scorer:
         return Scorer, (self._model,)
 
 
-def _kernel_of(model: Ranker) -> tuple[Kernel | None, bool]:
-    """What scores rows as ``model._scores`` does, if that is known, and whether scores show what is not finite."""
+def _kernel_of(model: Ranker) -> tuple[Kernel | None, Takes]:
+    """What scores rows as ``model._scores`` does, if that is known, and whether it may have scored these."""
     model = model._scoring_model()
     if isinstance(model, LinearRanker) and _is_plain(model):
-        return _linear_kernel(np.array(model.coef_, dtype=np.float64)), True
+        return _linear_kernel(np.array(model.coef_, dtype=np.float64)), _finite_scores
     if isinstance(model, ThresholdRanker) and type(model)._scores is ThresholdRanker._scores:
         s = StepScorer.of(model.steps_)
-        return lambda X, out: score_steps(X, 0, len(out), s.feature, s.start, s.cut, s.worth, out), False
+        return lambda X, out: score_steps(X, 0, len(out), s.feature, s.start, s.cut, s.worth, out), _finite_features
     trees = vars(model).get("ensemble_")
     if isinstance(trees, TreeEnsemble) and _is_sum_of_trees(model):
-        return trees.score_into, False
-    return None, True
+        keeps = model.missing == "keep" and not trees.refuses_missing
+        return trees.score_into, _no_infinity if keeps else _finite_features
+    return None, _finite_scores
+
+
+def _finite_scores(_: checks.Floats, scores: Vector) -> bool:
+    return bool(np.isfinite(scores).all())
+
+
+def _finite_features(X: checks.Floats, _: Vector) -> bool:
+    return bool(np.isfinite(X).all())
+
+
+def _no_infinity(X: checks.Floats, _: Vector) -> bool:
+    return not np.isinf(X).any()
 
 
 def _is_plain(model: Ranker) -> bool:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._kernels.symmetric_scores import DEEPEST, MOST_CUTS, SymmetricTrees
+from rankwise._kernels.bins import MOST_CUTS
+from rankwise._kernels.symmetric_scores import DEEPEST, SymmetricTrees
 from rankwise._kernels.trees import FLIPPED
 
 if TYPE_CHECKING:

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from rankwise._kernels import parallel, trees
 from rankwise._kernels.symmetric_scores import SymmetricTrees, score_symmetric_on
+from rankwise._kernels.tree_scores import ByteTrees, score_on
 from rankwise._store import Store, digest_state
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 from rankwise.rankers._base import linear_scores
+from rankwise.rankers.boosting.byte_form import byte_form
 from rankwise.rankers.boosting.catboost_file import read_catboost
 from rankwise.rankers.boosting.lightgbm_file import read_lightgbm
 from rankwise.rankers.boosting.normal_sum import BLOCK, TABLE, NormalSum
@@ -455,8 +457,8 @@ class TreeEnsemble:
         if form is not None:
             score_symmetric_on(rows.dtype)(0, len(rows), rows, form, trees.ZERO, scores)
         else:
-            nodes, mask, by_place = self._prepared
-            trees.score_on(rows.dtype)(0, len(rows), rows, nodes, mask, self.value, by_place, scores)
+            nodes, by_place, _ = self._prepared
+            score_on(rows.dtype)(0, len(rows), rows, nodes, self._bytes, by_place, scores)
         if self.divisor != 1:
             scores /= self.divisor
         if self.coef is None and self.normal is None:
@@ -534,29 +536,33 @@ class TreeEnsemble:
         return rows
 
     @cached_property
-    def _prepared(self) -> tuple[trees.Nodes, NDArray[np.uint64], Vector]:
-        """The nodes for the kernels, the leaves that each rules out, and the leaf values from left to right."""
+    def _prepared(self) -> tuple[trees.Nodes, Vector, tuple[Wholes, Wholes]]:
+        """The nodes for the kernels, the leaf values from left to right, and places of first leaves among them."""
         used, slot = np.unique(self.feature, return_inverse=True)
         kind = np.where(
             self.categorical, trees.CATEGORICAL, np.where(self.flips_zero, trees.FLIPPED, trees.NUMERICAL)
         ).astype(np.uint8)
-        size, place = (np.zeros(len(self.feature), np.int64) for _ in range(2))
-        mask = np.zeros(len(self.feature), np.uint64)
+        size, place, then = (np.zeros(len(self.feature), np.int64) for _ in range(3))
         by_place = np.empty(len(self.value))
-        trees.leaf_order(self.start, self.left, self.right, self.value, size, place, mask, by_place)
+        trees.leaf_order(self.start, self.left, self.right, self.value, size, place, then, by_place)
         split = self.threshold, kind, self.nan_left.astype(np.uint8)
         nodes = trees.Nodes(
             self.start, used, slot.astype(np.int64), *split, self.left, self.right, self.word_start, self.words
         )
-        for array in (*nodes, mask, by_place):
+        for array in (*nodes, by_place):
             array.setflags(write=False)
-        return nodes, mask, by_place
+        return nodes, by_place, (place, then)
 
     @cached_property
     def _symmetric(self) -> SymmetricTrees | None:
         """The trees for the kernel of symmetric trees, if they are so; it adds the same numbers in the same order."""
-        nodes, _, by_place = self._prepared
+        nodes, by_place, _ = self._prepared
         return symmetric_form(self, nodes, by_place)
+
+    @cached_property
+    def _bytes(self) -> ByteTrees:
+        """The trees for the kernel of trees of any shape."""
+        return byte_form(self, *self._prepared[2])
 
     @cached_property
     def _paths(self) -> tuple[trees.Paths, float]:
