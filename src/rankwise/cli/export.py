@@ -51,6 +51,8 @@ def export(
     built = names is not None and names.strip() == "built"
     listed = None if names is None or built else [name.strip() for name in names.split(",")]
     ranker = _open(model, listed)
+    if reads["missing"] == "zero":
+        ranker.set_params(missing="zero")
     if to.lower() == "rankwise":
         _save(ranker, output)
         return

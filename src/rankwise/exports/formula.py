@@ -20,7 +20,7 @@ from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.scaling import Scaler
 from rankwise.rankers.boosting.steps import StepScorer
-from rankwise.rankers.boosting.tree_checks import MISSING_ZERO
+from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE, MISSING_ZERO
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.normalizers import Fusion
 
@@ -175,6 +175,10 @@ class TreeSum:
     def of(cls, trees: TreeEnsemble, names: tuple[str, ...], missing: checks.Missing = "error") -> "TreeSum":
         """The formula of an ensemble."""
         fill = trees.fill if missing == "keep" else None
+        if missing == "zero":  # no gap reaches the trees: where they would send it is of no importance
+            trees = replace(
+                trees, missing=np.where(trees.missing == MISSING_NAN, np.uint8(MISSING_NONE), trees.missing)
+            )
         linear, curves = None, None
         if trees.normal is not None or (trees.coef is not None and fill is not None):
             curves = curve_sum(trees.normal, trees.coef, names, 0.0, missing, fill)

@@ -205,7 +205,7 @@ def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
         name = formula.names[int(trees.feature[unlike_zero][0])]
         raise RankwiseError(
             f"a feature without a value is 0 in {engine}, and the trees learned another side for missing values of "
-            f"{name!r:.60}: fill them before fitting, or export to onnx, vespa, sql, python or c"
+            f"{name!r:.60}: fill them before fitting, pass missing='zero' if no feature lacks a value, or export to onnx, vespa, sql, python or c"
         )
     return round_trees(formula, engine)
 
