@@ -15,7 +15,7 @@ from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
 from rankwise.exports.curves import CurveSum, refuse_periods
 from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, fills_gaps
-from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, categories_of
+from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, categories_of, place_leaves
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
@@ -210,34 +210,32 @@ class SQL(Target):
         return terms
 
     def _trees(self, formula: TreeSum, features: Sequence[str]) -> list[str]:
-        """One CASE per tree, with a condition for every leaf but the last, from left to right.
+        """One CASE per tree.
 
-        The first leaf for which all nodes that it lies to the left of send the row left is the leaf of the row: what a
-        leaf to the right has in common with it was asked before. So no CASE is nested, which parsers limit.
+        A CASE asks the nodes on the way from a node to the larger part of each, and holds the smaller parts: as many
+        are nested as a tree has halvings, eight for 256 leaves. Parsers limit that (SQLite's to about 20 before 3.46).
         """
-        trees = formula.trees
-        terms = []
-        for tree in range(trees.n_trees):
-            first, last = int(trees.start[tree]), int(trees.start[tree + 1])
-            cases = []
-            waiting: list[tuple[int, list[str]]] = [(0 if last > first else -1, [])]
-            while waiting:
-                child, way = waiting.pop()
-                if child < 0:
-                    cases.append((" AND ".join(way), number(trees.value[first + tree - 1 - child])))
-                    continue
-                node = first + child
-                waiting.append((int(trees.right[node]), way))
-                waiting.append((int(trees.left[node]), [*way, self._condition(formula, features, node)]))
-            *some, (_, value) = cases
-            whens = " ".join(f"WHEN {condition} THEN {own}" for condition, own in some)
-            terms.append(f"CASE {whens} ELSE {value} END" if some else value)
-        return terms
+        trees, places = formula.trees, place_leaves(formula.trees)
+        left, right = trees.left.tolist(), trees.right.tolist()
 
-    def _condition(self, formula: TreeSum, features: Sequence[str], node: int) -> str:
-        """What is true for the rows that go left at a node, and false or NULL for the others."""
+        def draw(tree: int, child: int) -> str:
+            first = int(trees.start[tree])
+            cases = []
+            while child >= 0:
+                node = first + child
+                is_left = 2 * places.middle[node] <= places.first[node] + places.last[node]
+                aside, child = (left[node], right[node]) if is_left else (right[node], left[node])
+                cases.append(f"WHEN {self._condition(formula, features, node, is_left)} THEN {draw(tree, aside)}")
+            value = number(trees.value[first + tree - 1 - child])
+            return f"CASE {' '.join(cases)} ELSE {value} END" if cases else value
+
+        return [draw(tree, 0 if size else -1) for tree, size in enumerate(np.diff(trees.start).tolist())]
+
+    def _condition(self, formula: TreeSum, features: Sequence[str], node: int, is_left: bool) -> str:
+        """What is true for the rows that go left at a node, or right, and false or NULL for the others."""
         trees = formula.trees
         column = self._column(formula, features, int(trees.feature[node]))
+        threshold = number(trees.threshold[node])
         if trees.categorical[node]:  # a category holds all values with its whole part, and 0 those above -1, too
             found = np.array(categories_of(trees, node))
             runs = np.split(found, np.flatnonzero(np.diff(found) > 1) + 1)
@@ -245,14 +243,19 @@ class SQL(Target):
             between = (
                 f"{column} {low} AND {column} < {number(run[-1] + 1)}" for low, run in zip(least, runs, strict=True)
             )
-            return f"({' OR '.join(between)})"
-        condition = f"{column} <= {number(trees.threshold[node])}"
-        if trees.flips_zero[node]:
+            condition = f"({' OR '.join(between)})"
+            condition = condition if is_left else f"NOT {condition}"
+        elif trees.flips_zero[node]:
             zero = f"{column} BETWEEN {number(-ZERO)} AND {number(ZERO)}"
-            condition = f"{condition} OR {zero}" if trees.nan_left[node] else f"({condition} AND NOT {zero})"
-        if trees.nan_left[node] and formula.missing != "zero":
+            if trees.nan_left[node] == is_left:
+                condition = f"{column} {'<=' if is_left else '>'} {threshold} OR {zero}"
+            else:
+                condition = f"{column} {'<=' if is_left else '>'} {threshold} AND NOT {zero}"
+        else:
+            condition = f"{column} {'<=' if is_left else '>'} {threshold}"
+        if trees.nan_left[node] == is_left and formula.decides_missing and formula.missing != "zero":
             condition = f"{condition} OR {column} IS NULL"
-        return f"({condition})" if " OR " in condition else condition
+        return condition
 
 
 def _nest(node: Node, column: str) -> str:
