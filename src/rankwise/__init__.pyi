@@ -37,6 +37,7 @@ from rankwise.queries.selection import Query as Query
 from rankwise.rankers.auto.auto_ranker import AutoRanker as AutoRanker
 from rankwise.rankers.boosting.adarank import AdaRank as AdaRank
 from rankwise.rankers.boosting.boosted import BoostedRanker as BoostedRanker
+from rankwise.rankers.boosting.tree_ranker import TreeRanker as TreeRanker
 from rankwise.rankers.boosting.frank import FRank as FRank
 from rankwise.rankers.boosting.steps import RankBoost as RankBoost
 from rankwise.rankers.committee import Committee as Committee

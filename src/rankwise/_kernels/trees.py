@@ -138,6 +138,8 @@ def _in_bits(value, words, first, last):
 def _goes_left(value, node, nodes):
     """Whether a value goes left at a node."""
     if nodes.kind[node] == CATEGORICAL:
+        if value != value:
+            return nodes.nan_left[node] == 1
         return _in_bits(value, nodes.words, nodes.word_start[node], nodes.word_start[node + 1])
     if value != value or (nodes.kind[node] == FLIPPED and value == 0.0):
         return nodes.nan_left[node] == 1

@@ -65,7 +65,7 @@ def certify(
         raise RankwiseError("certify requires a saved ranker, scores with --holdout, --half-width or --difference")
     if not subject.exists():
         raise RankwiseError(f"{subject} does not exist: expected a saved ranker or scores")
-    if reading.is_saved(subject):
+    if reading.is_model(subject):
         if measure is not None:
             raise RankwiseError(
                 "--measure is for scores; a ranker is certified for its own measure: leave out --measure"

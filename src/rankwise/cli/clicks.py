@@ -358,7 +358,7 @@ def _candidates(documents: Path, reads: dict[str, Any], rankers: "Sequence[Any]"
 
 def _ranking(path: Path) -> Any:
     """A saved ranker, or lists of documents: a TREC run, or CSV with qid, docid and rank."""
-    if reading.is_saved(path):
+    if reading.is_model(path):
         return reading.load_ranker(path)
     if not path.is_file():
         raise DataError(f"{path} does not exist: expected a saved ranker, a TREC run, or CSV with qid, docid, rank")

@@ -54,7 +54,7 @@ def evaluate(
     rankings = [*(scores or ()), *(model or ())]
     if not rankings:
         raise RankwiseError("evaluate requires files of scores, or --model with a saved ranker")
-    rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_saved(path)}
+    rankers = {path: reading.load_ranker(path) for path in rankings if reading.is_model(path)}
     # a ranker with a FeatureBuilder reads a table in its own way; the others share the queries that are read once
     built = {path: ranker for path, ranker in rankers.items() if hasattr(ranker, "features_")}
     if len(built) < len(rankers) == len(rankings):

@@ -82,7 +82,7 @@ def _open(path: Path, names: list[str] | None) -> Any:
     """Read a saved ranker, or the model of another tool, whose file has no feature names."""
     if not path.exists():
         raise RankwiseError(f"{path} does not exist: expected a saved ranker or a model of another tool")
-    if reading.is_saved(path):
+    if reading.is_model(path):
         return reading.load_ranker(path)
     from rankwise import read_model
 

@@ -63,7 +63,7 @@ def rank(
     from rankwise._progress import progress
 
     form = form_of(out, to, as_json)
-    if not reading.is_saved(model):
+    if not reading.is_model(model):
         problem = "is not a saved ranker" if model.is_file() else "does not exist"
         raise DataError(f"{model} {problem}: the model comes first, then the queries")
     ranker = reading.load_ranker(model)
@@ -163,6 +163,7 @@ def _blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
     """Read the file in blocks of whole queries, by its format."""
     from rankwise.features.judged import apply_builder
     from rankwise.features.table import CsvTable
+    from rankwise.io.any_file import is_store
     from rankwise.io.sources import open_text
     from rankwise.io.tables.csv import CsvText
     from rankwise.io.tables.rows import is_arrow
@@ -178,7 +179,7 @@ def _blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator["Queries"]:
         on_read(os.path.getsize(data))
     elif is_arrow(str(data)):
         yield from _table(task, data, on_read)
-    elif reading.is_saved(data):
+    elif is_store(str(data)):
         yield from reading.iter_blocks(load_queries(data), data, on_read)
     else:
         with open_text(data, on_read) as source:

@@ -176,22 +176,18 @@ def as_grades(text: str) -> dict[str, float]:
     return found
 
 
-def is_saved(path: Path) -> bool:
-    """Tell whether a path is a file that rankwise wrote; files of scores and models of other tools are text."""
-    from rankwise.io.any_file import is_store
+def is_model(path: Path) -> bool:
+    """Tell whether a path is a file that rankwise wrote, or the model of a booster; files of scores are neither."""
+    from rankwise.rankers.model_files import is_model as holds_model
 
-    return path.is_file() and is_store(str(path))
+    return holds_model(path)
 
 
 def load_ranker(path: Path) -> "Ranker":
-    """Open a saved ranker; anything else raises a clear error."""
-    from rankwise._store import read_store
-    from rankwise.rankers._record import KIND, read_ranker
+    """Open a saved ranker, or the trees of a booster; anything else raises a clear error."""
+    from rankwise.rankers.model_files import open_ranker
 
-    with read_store(path) as store:
-        if store.kind != KIND:
-            raise DataError(f"{path} must be a saved ranker, got {store.kind}")
-        return read_ranker(store)
+    return open_ranker(path)
 
 
 def read_queries(path: Path, reads: dict[str, Any]) -> "Queries":

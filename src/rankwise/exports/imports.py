@@ -1,4 +1,5 @@
-"""Models of other tools, read as rankers: RankLib's linear ones and its RankBoost, SVM-rank's and liblinear's.
+"""Models of other tools, read as rankers: trees of LightGBM, XGBoost and CatBoost, RankLib's linear models and its
+RankBoost, SVM-rank's and liblinear's models.
 
 A reader gives what its tool would score with; the ranker can then predict, be saved, evaluated, certified and exported.
 """
@@ -12,10 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwise.errors import DataError, FileFormatError
+from rankwise.io.any_file import booster_of
 from rankwise.io.sources import plain_number, read_text
 from rankwise.measures._base import Vector
 from rankwise.rankers._base import Ranker
 from rankwise.rankers.linear.linear_model import LinearModel
+from rankwise.rankers.model_files import read_trees
 
 Path = str | os.PathLike[str]
 
@@ -38,9 +41,12 @@ def read_model(
     feature_names: Sequence[str] | None = None,
     measure: Any = "nDCG@10",
 ) -> Ranker:
-    """Read a ranker from a model file of RankLib, SVM-rank or liblinear, recognized by its first line.
+    """Read a ranker from a model file of another tool, recognized by its content.
 
     ============================ ============================================================
+    LightGBM                     ``save_model``
+    XGBoost                      ``save_model`` to .json or .ubj, trees (gbtree, dart)
+    CatBoost                     ``save_model`` to .json; .cbm with the package catboost
     RankLib                      Coordinate Ascent, Linear Regression, AdaRank, RankBoost
     SVM-rank, SVM-light          linear kernel; the score is w . x - b
     liblinear                    two classes or regression; a higher score is the higher label
@@ -51,7 +57,7 @@ def read_model(
     path : str or path-like
         The file; gzipped files work, too.
     features : int, default=None
-        The number of features; a file shows only the highest feature that it uses.
+        The number of features; a file of weights shows only the highest feature that it uses.
     feature_names : sequence of str, default=None
         The names of the features.
     measure : str or Measure, default="nDCG@10"
@@ -60,13 +66,20 @@ def read_model(
     Returns
     -------
     Ranker
-        A fitted :class:`~rankwise.LinearModel`, or :class:`~rankwise.RankBoost` for RankLib's RankBoost.
+        A fitted :class:`~rankwise.LinearModel`; :class:`~rankwise.TreeRanker` for LightGBM, XGBoost and CatBoost,
+        whose methods have options; :class:`~rankwise.RankBoost` for RankLib's RankBoost.
 
     Raises
     ------
     FileFormatError
         If the file is of another kind or damaged.
     """
+    booster = booster_of(path)
+    if booster is not None:
+        ranker = read_trees(path, booster, feature_names, measure)
+        if features is not None and features != ranker.n_features_in_:
+            raise DataError(f"{path} holds trees over {ranker.n_features_in_} features, got features={features}")
+        return ranker
     lines = _lines(path)
     first = lines[0].text if lines else ""
     width = len(feature_names) if features is None and feature_names is not None else features
@@ -78,8 +91,9 @@ def read_model(
         weight, constant = _liblinear(path, lines)
     else:
         raise FileFormatError(
-            f"{path} is not a model that rankwise reads: expected RankLib's '## ...', 'SVM-light Version ...' or "
-            f"liblinear's 'solver_type ...' in its first line, got {first!r:.60}"
+            f"{path} is not a model that rankwise reads: expected a model that LightGBM, XGBoost (.json, .ubj) or "
+            "CatBoost (.json, .cbm) saved, or RankLib's '## ...', 'SVM-light Version ...' or liblinear's "
+            f"'solver_type ...' in its first line, got {first!r:.60}"
         )
     coef = _of_width(path, weight, width)
     return LinearModel.of(coef, intercept=constant, feature_names=feature_names, measure=measure)

@@ -237,11 +237,14 @@ def round_thresholds(threshold: Vector) -> Vector:
 
 
 def refuse_rules(formula: TreeSum, engine: str, others: str, categories: bool = True) -> None:
-    """Raise an error for nodes that treat 0 as missing and, with ``categories``, for those that hold a set of them."""
-    rules = {"0 as missing for": formula.trees.flips_zero}
+    """Raise an error for nodes that treat 0 as missing, and for those that hold a set of categories; without
+    ``categories``, for those alone that have NaN in such a set.
+    """
+    trees = formula.trees
+    rules = {"0 as missing for": trees.flips_zero, "NaN among the categories of": trees.categorical & trees.nan_left}
     if categories:
-        rules["categories of"] = formula.trees.categorical
+        rules["categories of"] = trees.categorical
     for what, which in rules.items():
         if which.any():
-            name = formula.names[int(formula.trees.feature[which][0])]
+            name = formula.names[int(trees.feature[which][0])]
             raise RankwiseError(f"{engine} cannot hold trees with {what} {name!r:.60}: export to {others}")

@@ -365,11 +365,11 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
     else:
         decide = ["f, t, l, r, k = _NODES[n]", "v = x[f]"]
         decide += [f"v = {filled}"] if formula.missing == "zero" else []
+        numbers = "1 < k < 4" if sets else "k > 1"
+        decide += [f"if v != v or ({numbers} and {-ZERO!r} <= v <= {ZERO!r}):", "    go = k % 2"]
         if sets:
-            decide += ["if k > 3:", f"    go = -1.0 < v < {_MOST} and _SETS[n] >> int(v) & 1"]
+            decide += ["elif k > 3:", f"    go = -1.0 < v < {_MOST} and _SETS[n] >> int(v) & 1"]
         decide += [
-            f"{'elif' if sets else 'if'} v != v or (k > 1 and {-ZERO!r} <= v <= {ZERO!r}):",
-            "    go = k % 2",
             "else:",
             "    go = v <= t",
             "n = l if go else r",
@@ -460,18 +460,18 @@ def _c_decision(called: str, filled: str, kinds: Any, categories: bool, missing:
         return [f"n = ({filled}) <= {called}_threshold[n] ? {called}_left[n] : {called}_right[n];"]
     lines = [f"int k = {called}_rule[n], go;"]
     lines += [f"v = {filled};"] if missing == "zero" else []
+    numbers = "k > 1 && k < 4" if categories else "k > 1"
+    lines += [f"if (v != v || ({numbers} && v >= {-ZERO!r} && v <= {ZERO!r}))", "    go = k % 2;"]
     if categories:
         lines += [
-            "if (k > 3) {",
+            "else if (k > 3) {",
             f"    long c = v > -1.0 && v < {_MOST} ? (long) v : -1L;",
             f"    long w = {called}_set[n] + c / 32;",
             f"    go = c >= 0 && w < {called}_set[n + 1] && (({called}_word[w] >> (c % 32)) & 1UL);",
-            "} else",
+            "}",
         ]
     return [
         *lines,
-        f"if (v != v || (k > 1 && v >= {-ZERO!r} && v <= {ZERO!r}))",
-        "    go = k % 2;",
         "else",
         f"    go = v <= {called}_threshold[n];",
         f"n = go ? {called}_left[n] : {called}_right[n];",
@@ -532,5 +532,5 @@ def _goes_left(v: Vector, node: NDArray[np.int64], tables: CTables) -> Any:
         w = np.where(inside, first + c // 32, first)
         inside &= w < last
         bit = tables["word"][np.minimum(w, len(tables["word"]) - 1)] >> (c % 32) & 1
-        go = np.where(k > 3, inside & (bit == 1), go)
+        go = np.where((k > 3) & ~np.isnan(v), inside & (bit == 1), go)
     return go

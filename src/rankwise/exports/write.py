@@ -368,6 +368,7 @@ def _of_ensemble(
     trees: TreeEnsemble, names: tuple[str, ...], missing: checks.Missing
 ) -> WeightedSum | CurveSum | TreeSum:
     """The formula of an ensemble; the simpler one where there are no trees."""
+    trees = trees.as_sum
     found = TreeSum.of(trees, names, missing)
     if trees.n_trees or (trees.coef is None and trees.normal is None):
         return found

@@ -8,11 +8,14 @@ the same format. CSV records keep their bytes: quotes, decimal marks, texts, lin
 memory.
 """
 
+import codecs
 import csv
 import io
 import os
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._extras import require
-from rankwise._files import STORE, path_of, signature, writing, writing_bytes
+from rankwise._files import LONGEST, STORE, path_of, signature, writing, writing_bytes
 from rankwise.errors import DataError, FileFormatError
-from rankwise.io.sources import ByteStream, beginning_of, open_stream
+from rankwise.io.sources import GZIP, ByteStream, beginning_of, open_stream
 from rankwise.io.tables.csv import CsvText, read_text_table
 from rankwise.io.tables.frames import from_frame, read_table, write_table
 from rankwise.io.tables.rows import (
@@ -147,6 +150,39 @@ def is_store(name: str) -> bool:
     """Whether a file is rankwise's own, or is called so."""
     known = signature(beginning_of(name))
     return Path(name).suffix.lower() in _STORES or (known is not None and known.called == STORE)
+
+
+# The first bytes of models of boosters. An object of UBJSON begins with the length of its first key, whose type is one
+# of these letters; that of JSON with a key in quotes. XGBoost and CatBoost write keys in alphabetical order.
+_BOOSTERS = {
+    "LightGBM": rb"tree\r?\n",
+    "XGBoost": rb"\{\s*\"(learner\"|version\":\s*\[\d+,\s*\d+,\s*\d+\])|\{[iUIlL].{1,8}(learner\{|version\[)",
+    "CatBoost": rb"CBM1|\{\s*\"(class_params|ctr_data|features_info|model_info|oblivious_trees|scale_and_bias)\"",
+}
+
+
+def booster_of(path: str | os.PathLike[str]) -> str | None:
+    """Which booster saved a model to a file, from its first bytes.
+
+    Parameters
+    ----------
+    path : path
+        The file, plain or gzipped.
+
+    Returns
+    -------
+    str or None
+        "LightGBM", "XGBoost" or "CatBoost"; None for every other file.
+    """
+    name = path_of(path)
+    if not os.path.isfile(name):
+        return None
+    head = beginning_of(name)
+    if head.startswith(GZIP):
+        with suppress(zlib.error):
+            head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, LONGEST)
+    head = head.removeprefix(codecs.BOM_UTF8)
+    return next((found for found, begins in _BOOSTERS.items() if re.match(begins, head, re.DOTALL)), None)
 
 
 def convert_any(

@@ -319,6 +319,18 @@ class Opaque(NamedTuple):
     value: Any
 
 
+class Elsewhere(NamedTuple):
+    """A parameter whose value the file of a fitted ranker holds among what was learned, such as trees.
+
+    Attributes
+    ----------
+    digest : str
+        SHA-256 of the value.
+    """
+
+    digest: str
+
+
 def to_json_value(value: Any, name: str) -> Any:
     """Encode a parameter as a JSON value.
 
@@ -357,6 +369,9 @@ def to_json_value(value: Any, name: str) -> Any:
             return to_json_value(value.coef_, name)  # a start or a prior: only its weights matter
         parameters = {key: to_json_value(item, key) for key, item in value.get_params(deep=False).items()}
         return {"ranker": value.name, "parameters": parameters}
+    digest = getattr(value, "digest", None)
+    if isinstance(digest, str):  # the file of a fitted ranker holds it among what was learned
+        return {"elsewhere": digest}
     if hasattr(value, "fit") and hasattr(value, "transform"):
         from sklearn.base import clone
 
@@ -387,6 +402,8 @@ def from_json_value(value: Any) -> Any:
         return _make(value, "ranker", registered())
     if "transformer" in value:
         return unpack(value["transformer"], {})
+    if "elsewhere" in value:
+        return Elsewhere(str(value["elsewhere"]))
     if "list" in value:
         items = [from_json_value(item) for item in value["list"]]
         return tuple(items) if value["tuple"] else items

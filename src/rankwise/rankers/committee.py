@@ -22,7 +22,6 @@ from rankwise.rankers._foreign import fit_foreign, foreign_scores, is_fitted
 from rankwise.rankers._model_selection import Folds, as_grid, parts_of
 from rankwise.rankers.boosting.growing import no_trees
 from rankwise.rankers.boosting.steps import ThresholdRanker
-from rankwise.rankers.boosting.tree_checks import DTYPES
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.linear.linear_model import LinearModel
 
@@ -383,23 +382,13 @@ def as_ensemble(member: Any) -> TreeEnsemble | None:
         constant = float(getattr(member, "intercept_", 0.0))
         return replace(no_trees(member.n_features_in_), coef=np.asarray(member.coef_), offset=constant)
     if isinstance(member, ThresholdRanker):
-        return stumps(member.steps_, member.n_features_in_)
+        steps = member.steps_
+        return TreeEnsemble.stumps(member.n_features_in_, steps["feature"], steps["threshold"], steps["alpha"])
     found = getattr(member, "ensemble_", None) if isinstance(member, Ranker) else None
     if isinstance(found, TreeEnsemble):
         return found
     inner = member._scoring_model() if isinstance(member, Ranker) else member
     return None if inner is member else as_ensemble(inner)
-
-
-def stumps(steps: Table, width: int) -> TreeEnsemble:
-    """Steps alpha 1[x > threshold] as trees of one node: the left leaf is 0, the right one alpha."""
-    count = len(steps)
-    arrays = {name: np.zeros(count, dtype) for name, dtype in DTYPES.items()}
-    arrays |= {name: np.zeros(size, DTYPES[name]) for name, size in (("leaf_count", 2 * count), ("words", 0))}
-    arrays |= {"start": np.arange(count + 1), "word_start": np.zeros(count + 1, np.int64)}
-    arrays |= {"left": np.full(count, -1), "right": np.full(count, -2)}
-    arrays |= {"feature": steps["feature"].astype(np.int64), "threshold": steps["threshold"]}
-    return TreeEnsemble(width, **arrays | {"value": np.column_stack((np.zeros(count), steps["alpha"])).ravel()})
 
 
 def fit_member(given: Any, queries: Queries, validation: Queries | None, n_jobs: int | None) -> Any:

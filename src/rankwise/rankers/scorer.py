@@ -233,8 +233,9 @@ def _is_sum_of_trees(model: Ranker) -> bool:
     """Whether the scores of a ranker with an ``ensemble_`` are those of the ensemble alone."""
     from rankwise.rankers.auto.auto_ranker import AutoRanker  # loaded by now where the answer is yes
     from rankwise.rankers.boosting.boosted import BoostedRanker
+    from rankwise.rankers.boosting.tree_ranker import TreeRanker
 
-    return type(model)._scores in (AutoRanker._scores, BoostedRanker._scores)
+    return type(model)._scores in (AutoRanker._scores, BoostedRanker._scores, TreeRanker._scores)
 
 
 def _linear_kernel(weights: Vector) -> Kernel:

@@ -7,10 +7,12 @@ names an older version brings the file of that version (:func:`file_at`), so the
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +21,11 @@ from numpy.typing import NDArray
 from rankwise._store import store_of_bytes
 from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees.holdout.sequences import RunningMean
+from rankwise.io.any_file import booster_of
 from rankwise.measures.compute import ScoredLists, measure_lists_by_ties
 from rankwise.rankers._base import Ranker
 from rankwise.rankers._record import KIND, read_ranker, save_ranker
+from rankwise.rankers.model_files import open_ranker
 from rankwise.rankers.online.learner import GATHERED, OnlineLearner
 from rankwise.rankers.online.shown_list import ShownList
 from rankwise.serve import statefile
@@ -401,6 +405,11 @@ def file_of(ranker: Ranker) -> bytes:
     file = BytesIO()
     save_ranker(ranker, file)
     return file.getvalue()
+
+
+def model_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a model file; the trees of a booster become the file that ``save`` would write of them."""
+    return Path(path).read_bytes() if booster_of(path) is None else file_of(open_ranker(path))
 
 
 def ranker_of_bytes(data: bytes) -> Ranker:

@@ -15,7 +15,6 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -33,7 +32,7 @@ from rankwise.serve import structs
 from rankwise.serve.drift import Drift
 from rankwise.serve.experiments import Experiment, as_interval, interleave
 from rankwise.serve.log import OWN, Entry, Log, LoopReply, RequestError, ShownRanking
-from rankwise.serve.replay import Replay, Served, file_at, ranker_of_bytes
+from rankwise.serve.replay import Replay, Served, file_at, model_bytes, ranker_of_bytes
 from rankwise.serve.statefile import StateFile, file_digest, open_to_read
 from rankwise.serve.structs import Feedback, RankAnswer, RankedItem, RankRequest, encode
 
@@ -145,7 +144,7 @@ class Service:
         self._past = ThreadPoolExecutor(1, thread_name_prefix="rankwise-past")
         self._past_db: sqlite3.Connection | None = None
         # model files are read before the state is touched: a wrong one leaves nothing behind
-        files = {name: Path(path).read_bytes() for name, path in (models or {}).items()}
+        files = {name: model_bytes(path) for name, path in (models or {}).items()}
         for name, data in files.items():
             _check_model(name, data)
         self.state = StateFile(state, accept_loss=accept_loss)

@@ -185,15 +185,9 @@ def _open(value: str | os.PathLike[str], measure: str | Measure, random_state: i
         return LambdaRank(measure, random_state=random_state)
     if not os.path.isfile(text):
         return ranker_called(text, measure)
-    if kind_of(text) != "store":
-        return value
-    from rankwise._store import read_store
-    from rankwise.rankers._record import KIND, read_ranker
+    from rankwise.rankers.model_files import is_model, open_ranker
 
-    with read_store(text) as store:
-        if store.kind != KIND:
-            raise DataError(f"{text} must be a saved ranker or a file of scores, got {store.kind}")
-        return read_ranker(store)
+    return open_ranker(text) if is_model(text) else value
 
 
 def _refuse_no_scores(name: str, value: Any) -> Any:

@@ -655,9 +655,7 @@ class BoostedRanker(Ranker):
     def feature_importances_(self) -> Vector:
         """The share of each feature in the gains of all splits; 0 throughout if there are none."""
         self._check_fitted()
-        gain = self.ensemble_.importance("gain")
-        total = math.fsum(gain)
-        return gain / total if total else gain
+        return self.ensemble_.gain_shares()
 
     @cached_property
     def shapes_(self) -> "ShapeFunctions":

@@ -22,7 +22,7 @@ from rankwise.queries.queries import Queries
 from rankwise.rankers.boosting.binned_parts import JoinedParts, in_parts
 from rankwise.rankers.boosting.objectives import Derivatives, rescale_derivatives
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.boosting.tree_files import concat_trees
+from rankwise.rankers.boosting.tree_arrays import concat_trees
 
 Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]

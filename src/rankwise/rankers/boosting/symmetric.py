@@ -37,7 +37,7 @@ from rankwise.rankers.boosting.binned_parts import BinnedParts, in_parts
 from rankwise.rankers.boosting.packed_rows import Lanes, PackedRows, with_signs
 from rankwise.rankers.boosting.tree_checks import MISSING_NAN, MISSING_NONE
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
-from rankwise.rankers.boosting.tree_files import concat_trees
+from rankwise.rankers.boosting.tree_arrays import concat_trees
 from rankwise.rankers.boosting.tree_rows import (
     Comparison,
     ModelRows,

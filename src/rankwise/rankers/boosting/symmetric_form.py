@@ -55,9 +55,11 @@ def symmetric_form(trees: "TreeEnsemble", nodes: "Nodes", by_place: NDArray[np.f
 
 
 def _codes(trees: "TreeEnsemble") -> NDArray[np.int64] | None:
-    """The category that goes left at each node, -1 at nodes of numbers; None if several go left somewhere."""
+    """The category that goes left at each node, -1 at nodes of numbers; None if several or NaN go left somewhere."""
     code = np.full(len(trees.feature), -1, np.int64)
     categorical = np.flatnonzero(trees.categorical)
+    if trees.nan_left[categorical].any():
+        return None
     for node in categorical.tolist():
         words = trees.words[trees.word_start[node] : trees.word_start[node + 1]]
         place = np.flatnonzero(words)

@@ -74,6 +74,8 @@ def _check_values(trees: "TreeEnsemble") -> None:
     for name in ("threshold", "gain", "value"):
         if not np.isfinite(getattr(trees, name)).all():
             raise RankwiseError(f"{name} of the trees holds a number that is not finite")
+    if not (isinstance(trees.divisor, float) and 1 <= trees.divisor < np.inf):
+        raise RankwiseError(f"the trees are divided by {trees.divisor!r:.20}: expected a number from 1 on")
     coef = np.zeros(1) if trees.coef is None else trees.coef
     if trees.coef is not None and (coef.shape != (trees.n_features,) or coef.dtype != np.float64):
         raise RankwiseError(f"the linear part has type {coef.dtype} and shape {coef.shape}")

@@ -1,5 +1,6 @@
 """An immutable sum of decision trees: scores, contributions of features, importance, and its arrays for a file."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -10,21 +11,24 @@ from numpy.typing import NDArray
 
 from rankwise._kernels import parallel, trees
 from rankwise._kernels.symmetric_scores import SymmetricTrees, score_symmetric_on
-from rankwise._store import Store
+from rankwise._store import Store, digest_state
 from rankwise.errors import DataError, RankwiseError
 from rankwise.queries import checks
 from rankwise.queries.checks import Floats
 from rankwise.rankers._base import linear_scores
+from rankwise.rankers.boosting.catboost_file import read_catboost
+from rankwise.rankers.boosting.lightgbm_file import read_lightgbm
 from rankwise.rankers.boosting.normal_sum import BLOCK, TABLE, NormalSum
 from rankwise.rankers.boosting.symmetric_form import symmetric_form
-from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NONE, MISSING_ZERO, check_trees
-from rankwise.rankers.boosting.tree_files import read_lightgbm, read_xgboost
+from rankwise.rankers.boosting.tree_arrays import TreesOfFile
+from rankwise.rankers.boosting.tree_checks import DTYPES, MISSING_NAN, MISSING_NONE, MISSING_ZERO, check_trees
+from rankwise.rankers.boosting.xgboost_file import read_xgboost
 
 Vector = NDArray[np.float64]
 Wholes = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
-_PREFIX, _NORMAL, _FILL = "trees.", "trees.normal_", "trees.fill"
+_PREFIX, _NORMAL, _FILL, _DIVISOR = "trees.", "trees.normal_", "trees.fill", "trees.divisor"
 # Thresholds that NaN alone is above: of today, and of files of before.
 _ABOVE_ALL = [float(np.finfo(kind).max) for kind in (np.float64, np.float32)]
 
@@ -49,14 +53,15 @@ class ShapeFunction(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TreeEnsemble:
-    r"""s(x) = sum_t value_t(leaf of x in tree t) + offset + sum_j coef_j x_j + sum_j w_j z_j(x_j), in float64.
+    r"""s(x) = sum_t value_t(leaf of x in tree t) / divisor + offset + sum_j coef_j x_j + sum_j w_j z_j(x_j), in float64.
 
     z_j are normal scores. Leaves are added in the order of the trees, beginning with 0, and what follows is added to
     their sum as a whole. A
     value x goes left at a node if x <= threshold. Values of at most 1e-35 (as a float32) in size count as 0. NaN counts
     as 0 where ``missing`` is 0; where it is 1, NaN and 0 go to the default side; where it is 2, NaN does. At a
-    categorical node a value goes left if its whole part is in a set of categories; NaN and negative values go right.
-    All this is what LightGBM does.
+    categorical node a value goes left if its whole part is in a set of categories; negative values go right, and so does
+    NaN unless ``missing`` is 2 and the default side the left one. All this is what LightGBM does, whose own sets never
+    have NaN.
 
     Attributes
     ----------
@@ -83,9 +88,9 @@ class TreeEnsemble:
     gain : ndarray of float64, shape (n_nodes,)
         How much each split improved the training objective.
     node_count : ndarray of int64, shape (n_nodes,)
-        Training documents that came to each node; 0 where that is not known.
+        Training documents that came to each node, or their weight in units of the tree; 0 where that is not known.
     leaf_count : ndarray of int64, shape (n_leaves,)
-        Training documents in each leaf.
+        The same of each leaf.
     offset : float
         A constant.
     coef : ndarray of float64, shape (n_features,), or None
@@ -94,6 +99,8 @@ class TreeEnsemble:
         Weights of normal scores.
     fill : ndarray of float64, shape (n_features,), or None
         What NaN counts as in the linear part and for normal scores, where None makes the score NaN; trees see NaN.
+    divisor : float
+        What the sum of the leaves is divided by: the number of trees of a random forest.
     """
 
     n_features: int
@@ -114,6 +121,7 @@ class TreeEnsemble:
     coef: Vector | None = None
     normal: NormalSum | None = None
     fill: Vector | None = None
+    divisor: float = 1.0
 
     def __post_init__(self) -> None:
         for name in (*DTYPES, "coef", "fill"):
@@ -129,6 +137,11 @@ class TreeEnsemble:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     # -------------------------------------------------------------------------------------------------- constructors
+
+    @classmethod
+    def of(cls, found: TreesOfFile) -> Self:
+        """The trees of a booster's file."""
+        return cls(found.n_features, **found.arrays, offset=found.offset, divisor=found.divisor)
 
     @classmethod
     def from_lightgbm(cls, text: str) -> Self:
@@ -149,30 +162,31 @@ class TreeEnsemble:
         FileFormatError
             If the text is no LightGBM model with one score per row, is damaged, or has linear models in its leaves.
         """
-        n_features, arrays = read_lightgbm(text)
-        return cls(n_features, **arrays, offset=0.0)
+        return cls.of(read_lightgbm(text))
 
     @classmethod
     def from_xgboost_json(cls, text: str | bytes) -> Self:
         """The trees of an XGBoost model; a row falls into the same leaves, which are added in float64, not in float32.
 
+        The second derivatives of the loss, by which XGBoost weights documents, stand for the numbers of training
+        documents. Values of at most 1e-35 in size count as 0, unlike in XGBoost, and categories are whole numbers.
+
         Parameters
         ----------
         text : str or bytes
-            What ``Booster.save_raw("json")`` returns.
+            What ``Booster.save_raw("json")`` or ``Booster.save_raw("ubj")`` returns.
 
         Returns
         -------
         ensemble : TreeEnsemble
-            The trees. The numbers of training documents are not known, and so contributions cannot be computed.
+            The trees. Their scores are those of ``predict(X, output_margin=True)``, rounded less.
 
         Raises
         ------
         FileFormatError
-            If the text is no XGBoost model with one score per row, is damaged, or splits by categories.
+            If the text is no XGBoost model with one score per row, or is damaged.
         """
-        n_features, arrays, offset = read_xgboost(text)
-        return cls(n_features, **arrays, offset=offset)
+        return cls.of(read_xgboost(text))
 
     @classmethod
     def from_catboost_json(cls, text: str | bytes) -> Self:
@@ -191,18 +205,26 @@ class TreeEnsemble:
         -------
         ensemble : TreeEnsemble
             The trees. Their scores are those of ``predict(X, prediction_type="RawFormulaVal")``. Where the documents
-            were weighted, their numbers are not known, and contributions cannot be computed.
+            were weighted, their weights stand for their numbers.
 
         Raises
         ------
         FileFormatError
-            If the text is no CatBoost model with one score per row, is damaged, splits by categories, or has trees that
-            are not symmetric.
+            If the text is no CatBoost model with one score per row, is damaged, or has features that CatBoost computes
+            itself: statistics of categories, of texts and of embeddings.
         """
-        from rankwise.rankers.boosting.catboost import read_catboost  # which imports this module
+        return cls.of(read_catboost(text))
 
-        n_features, arrays, offset = read_catboost(text)
-        return cls(n_features, **arrays, offset=offset)
+    @classmethod
+    def stumps(cls, n_features: int, feature: Wholes, threshold: Vector, alpha: Vector) -> Self:
+        """Steps alpha 1[x > threshold] as trees of one node: the left leaf is 0, the right one alpha."""
+        count = len(feature)
+        arrays = {name: np.zeros(count, dtype) for name, dtype in DTYPES.items()}
+        arrays |= {name: np.zeros(size, DTYPES[name]) for name, size in (("leaf_count", 2 * count), ("words", 0))}
+        arrays |= {"start": np.arange(count + 1), "word_start": np.zeros(count + 1, np.int64)}
+        arrays |= {"left": np.full(count, -1), "right": np.full(count, -2)}
+        arrays |= {"feature": feature.astype(np.int64), "threshold": np.asarray(threshold)}
+        return cls(n_features, **arrays | {"value": np.column_stack((np.zeros(count), alpha)).ravel()})
 
     @classmethod
     def from_arrays(cls, store: Store, n_features: int) -> Self:
@@ -239,6 +261,8 @@ class TreeEnsemble:
             raise RankwiseError(f"the normal scores of its trees lack {', '.join(sorted(TABLE.keys() - table.keys()))}")
         found |= {"offset": float(offset[0]), "coef": coef if len(coef) else None}
         found |= {"normal": NormalSum(**table) if table else None}
+        if _DIVISOR in store:
+            found["divisor"] = float(store.array(_DIVISOR, np.float64, (1,))[0])
         return cls(n_features, **found, fill=store.array(_FILL, np.float64, (None,)) if _FILL in store else None)
 
     @classmethod
@@ -267,6 +291,7 @@ class TreeEnsemble:
         factors = checks.as_vector(
             [1.0 / len(ensembles)] * len(ensembles) if weights is None else weights, len(ensembles), "weights"
         )
+        ensembles = [one.as_sum for one in ensembles]
         widths = sorted({one.n_features for one in ensembles})
         if len(widths) > 1:
             raise RankwiseError(
@@ -301,9 +326,15 @@ class TreeEnsemble:
         found |= {f"{_PREFIX}offset": np.array([self.offset]), f"{_PREFIX}coef": coef}
         if self.normal is not None:
             found |= {_NORMAL + name: getattr(self.normal, name) for name in TABLE}
-        return found if self.fill is None else found | {_FILL: self.fill}
+        found |= {} if self.fill is None else {_FILL: self.fill}
+        return found if self.divisor == 1 else found | {_DIVISOR: np.array([self.divisor])}
 
     # ---------------------------------------------------------------------------------------------------------- facts
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the arrays."""
+        return digest_state({"n_features": self.n_features}, self.arrays())
 
     @property
     def n_trees(self) -> int:
@@ -316,6 +347,11 @@ class TreeEnsemble:
         return len(self.value)
 
     @cached_property
+    def as_sum(self) -> "TreeEnsemble":
+        """The same with each leaf divided, and so rounded, in place of their sum."""
+        return self if self.divisor == 1 else replace(self, value=self.value / self.divisor, divisor=1.0)
+
+    @cached_property
     def categorical(self) -> NDArray[np.bool_]:
         """Which nodes are categorical."""
         return np.diff(self.word_start) > 0
@@ -324,7 +360,8 @@ class TreeEnsemble:
     def nan_left(self) -> NDArray[np.bool_]:
         """At which nodes NaN goes left."""
         zero, default = self.threshold >= 0, self.default_left == 1
-        return np.asarray(np.where(self.missing == MISSING_NONE, zero, default) & ~self.categorical, np.bool_)
+        number = np.where(self.missing == MISSING_NONE, zero, default)
+        return np.asarray(np.where(self.categorical, (self.missing == MISSING_NAN) & default, number), np.bool_)
 
     @cached_property
     def flips_zero(self) -> NDArray[np.bool_]:
@@ -359,6 +396,12 @@ class TreeEnsemble:
         counted = self.gain > 0
         weights = self.gain[counted] if kind == "gain" else None
         return np.bincount(self.feature[counted], weights, self.n_features).astype(np.float64)
+
+    def gain_shares(self) -> Vector:
+        """The share of each feature in the gains of all splits; 0 throughout if there are none."""
+        gain = self.importance("gain")
+        total = math.fsum(gain)
+        return gain / total if total else gain
 
     # --------------------------------------------------------------------------------------------------------- scores
 
@@ -415,6 +458,8 @@ class TreeEnsemble:
         else:
             nodes, mask, by_place = self._prepared
             trees.score_on(rows.dtype)(0, len(rows), rows, nodes, mask, self.value, by_place, scores)
+        if self.divisor != 1:
+            scores /= self.divisor
         if self.coef is None and self.normal is None:
             scores += self.offset
             return
@@ -461,6 +506,8 @@ class TreeEnsemble:
         S. M. Lundberg, G. G. Erion, S.-I. Lee (2018). Consistent individualized feature attribution for tree ensembles.
         arXiv:1802.03888, section 3.
         """
+        if self.divisor != 1:
+            return self.as_sum.contributions(X, n_jobs)
         rows = self._rows(X)
         paths, expected = self._paths
         rule_start, points, weights = trees.quadrature_rules(paths)
@@ -601,6 +648,7 @@ class TreeEnsemble:
             start=np.append(0, np.cumsum(np.diff(self.start)[kept])),
             word_start=np.append(0, np.cumsum(lengths[nodes])),
             words=self.words[np.repeat(nodes, lengths)],
+            divisor=self.divisor,
         )
 
 

@@ -21,7 +21,7 @@ from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
 from rankwise.guarantees.certificate import Certificate, Claim, certificate_of, holdout_claims
 from rankwise.losses._base import Loss, upper_bound_of
 from rankwise.measures._base import Measure
-from rankwise.queries.fingerprints import Seen, TrainingRecord
+from rankwise.queries.fingerprints import Seen, TrainingRecord, fingerprints
 from rankwise.queries.overlap import NOT_SEEN, overlap, same_content
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.rankers._inputs import align
@@ -89,7 +89,7 @@ def certify_ranker(
     found = _Collected(fit, delta, measure, population)
     about = f"{ranker.name}, {measure.title}"
     if held is not None:
-        used = found.add_holdout(held)
+        used = found.add_holdout(held, learned)
         about += f", {used:,} {'' if used == len(held.queries) else f'of {len(held.queries):,} '}hold-out queries"
     try:
         found.add_account()
@@ -182,18 +182,27 @@ class _Collected:
 
     # ------------------------------------------------------------------------------------------- hold-out queries
 
-    def add_holdout(self, sample: ScoredSample) -> int:
-        """Bounds on the mean loss of the measure on future queries; returns the number of queries that take part."""
+    def add_holdout(self, sample: ScoredSample, learned: ScoredSample | None) -> int:
+        """Bounds on the mean loss of the measure on future queries; returns the number of queries that take part.
+
+        A ranker that was learned elsewhere has no fingerprints; the training queries that are given have some.
+        """
         measure, queries = self.measure, sample.queries
         if not measure.at_most_one:
             self.missing = f"{measure.title} has no largest value, so no interval is known for its mean: use nDCG"
             self.notes.append(self.missing)
             return len(queries)
-        seen = self.ranker.record_.seen
-        if seen is None:
+        seen, declared = self.ranker.record_.seen, False
+        if seen is None and learned is not None:
+            seen, declared = Seen().with_training(fingerprints(learned.queries, n_jobs=sample.n_jobs)), True
             self.notes.append(
-                "the ranker's file has no fingerprints: whether the hold-out shares queries with the training queries "
-                "could not be checked"
+                f"{self.ranker.name} has no fingerprints of its training queries: those given as train= stand for them, "
+                "and whether it learned from others, too, cannot be checked"
+            )
+        elif seen is None:
+            self.notes.append(
+                f"{self.ranker.name} has no fingerprints of its training queries: overlap with its training queries "
+                "cannot be checked; pass them as train="
             )
         part = holdout_part(
             queries,
@@ -202,7 +211,7 @@ class _Collected:
             self.population,
             seen=seen,
             # of weights that were changed after the fit nobody knows what they were learned from
-            about_it=self.fit.intact is not False,
+            about_it=self.fit.intact is not False and not declared,
             n_jobs=sample.n_jobs,
         )
         self.claims += part.claims
