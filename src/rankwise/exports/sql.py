@@ -3,7 +3,7 @@
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +19,6 @@ from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, categories_of, pl
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
-_HEAD, _ELSE, _PLUS = "SELECT *,\n", " NULL ELSE", "   + "
 # how identifiers are quoted: the sign, which is doubled inside
 _QUOTES = {"standard": '"', "mysql": "`"}
 # a step from a column to a feature, for the expression of what came before it
@@ -34,8 +33,6 @@ _STEPS = {
     "add": "({v} + {value})",
 }
 _FLAT = 100  # longer sums are taken in halves: databases limit how deep an expression may be
-# Characters of a query that SQLite runs as a whole in seconds: it compares every constant with all before it.
-_LONG = 250_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +71,8 @@ class SQL(Target):
         decides = isinstance(formula, TreeSum) and formula.decides_missing
         if isinstance(formula, TreeSum) and formula.missing != "zero" and not decides:
             lacking = " OR ".join(f"{features[place]} IS NULL" for place in formula.used)
-            score = f"  CASE WHEN {lacking} THEN{_ELSE}\n{score}\n  END"
-        select = f"{_HEAD}{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
+            score = f"  CASE WHEN {lacking} THEN NULL ELSE\n{score}\n  END"
+        select = f"SELECT *,\n{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
         null = f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it"
         if decides and formula.missing != "zero":
@@ -88,11 +85,6 @@ class SQL(Target):
             "numbers are written with all digits of float64 and an exponent; DECIMAL columns may round otherwise",
             null,
         ]
-        if len(select) > _LONG:
-            notes.append(
-                "SQLite prepares a query of this length slowly, in a time that grows with the square of its constants: "
-                "prepare it once for many documents"
-            )
         return Written({"score.sql": select}, tuple(notes))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
@@ -109,26 +101,12 @@ class SQL(Target):
             base.execute(f"CREATE TABLE {self._quote(self.table)} ({columns})")
             base.create_function("LN", 1, _ln, deterministic=True)  # SQLite may be built without it
             base.executemany(f"INSERT INTO {self._quote(self.table)} VALUES ({values})", rows)
-            found = self._run(base, str(files["score.sql"]))
+            scores = [row[-1] for row in base.execute(str(files["score.sql"]))]
         except sqlite3.Error as error:  # names that differ by case alone, more columns than it takes
             raise RankwiseError(f"SQLite cannot run the expression on the sample: {error}") from error
         finally:
             base.close()
-        return found
-
-    def _run(self, base: sqlite3.Connection, text: str) -> Vector:
-        """The scores; those of a long query are added up from its terms, in the order of the query."""
-
-        def last(query: str) -> Vector:
-            return np.array([np.nan if row[-1] is None else row[-1] for row in base.execute(query)], dtype=np.float64)
-
-        lines = text.removeprefix(_HEAD).split("\n")[:-3]
-        if len(text) <= _LONG or any(line.count("'") % 2 for line in lines):  # texts in it may have several lines
-            return last(text)
-        end = f" FROM {self._quote(self.table)}"
-        lacking = lines.pop(0).removesuffix(_ELSE) if lines[0].endswith(_ELSE) else ""
-        total = _add_up(lines[::-1], lambda term: last(f"SELECT {term}{end}"))
-        return np.where(last(f"SELECT {lacking} 1 ELSE 0 END{end}"), np.nan, total) if lacking else total
+        return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
 
     def _quote(self, name: str) -> str:
         """A name in quotes."""
@@ -284,23 +262,6 @@ def number(value: float) -> str:
 def _sum(terms: Sequence[str]) -> str:
     """The sum of the terms, one on each line; a long one as the sum of two halves."""
     if len(terms) <= _FLAT:
-        return "  (" + f"\n{_PLUS}".join(terms) + ")"
+        return "  (" + "\n   + ".join(terms) + ")"
     middle = len(terms) // 2
     return f"  (\n{_sum(terms[:middle])}\n  +\n{_sum(terms[middle:])}\n  )"
-
-
-def _add_up(lines: list[str], column: Callable[[str], Vector]) -> Vector:
-    """The value of a text that :func:`_sum` wrote, whose lines are taken from the end of the list, term after term."""
-    line = lines.pop()
-    if line == "  (":
-        total = _add_up(lines, column)
-        lines.pop()  # the sign
-        total += _add_up(lines, column)
-    else:
-        block = [line.removeprefix("  (")]
-        while lines and lines[-1].startswith(_PLUS):
-            block.append(lines.pop().removeprefix(_PLUS))
-        block[-1] = block[-1].removesuffix(")")
-        return sum(map(column, block[1:]), column(block[0]))
-    lines.pop()  # the bracket
-    return total
