@@ -19,7 +19,7 @@ from rankwise.errors import RankwiseError
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, UploadRequest, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
-from rankwise.exports.single import Single, normalize, single_trees
+from rankwise.exports.single import Gaps, Single, normalize, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -44,6 +44,10 @@ class RankLib(Target):
         "coordinate ascent" (no constant) or "linear regression" (not in RankLib 2.16) for a weighted sum; "rankboost"
         (thresholds and sums in float64) or "trees" (all in float32, as LambdaMART) for a sum of steps; "trees" for
         trees. None takes the first of either.
+    gaps : {"error", "zero"}, default="error"
+        What to do with trees that send a missing value elsewhere than 0, which it is in the engine: raise an error, or
+        let it be 0, for documents that lack no feature. XGBoost and CatBoost choose such sides even where training had
+        no missing values.
     """
 
     name = "ranklib"
@@ -51,6 +55,7 @@ class RankLib(Target):
     arithmetic = "float32 features, float64 sums (RankLib's)"
 
     form: Form | None = None
+    gaps: Gaps = "error"
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model file."""
@@ -74,7 +79,7 @@ class RankLib(Target):
             lines = ["## RankBoost", *_name_lines(formula), _steps(formula)]
         else:
             lines = ["## LambdaMART", *_name_lines(formula), "<ensemble>"]
-            for number, tree in enumerate(single_trees(formula, "RankLib"), 1):
+            for number, tree in enumerate(single_trees(formula, "RankLib", self.gaps), 1):
                 lines.append(f'<tree id="{number}" weight="1.0"><split>{_draw(tree)}</split></tree>')
             lines.append("</ensemble>")
         arithmetic = "float32, tree after tree (RankLib's)" if form == "trees" else ""
@@ -185,6 +190,10 @@ class Elasticsearch(Target):
         features by name, float32) for steps and trees; "ranklib" (``model/ranklib``, features by their position in the
         set, sums of weights in float64) for all. None takes "linear" for weights, "ranklib" for steps, "xgboost" for
         trees.
+    gaps : {"error", "zero"}, default="error"
+        What to do with trees that send a missing value elsewhere than 0, which it is in the engine: raise an error, or
+        let it be 0, for documents that lack no feature. XGBoost and CatBoost choose such sides even where training had
+        no missing values.
     """
 
     name = "elasticsearch"
@@ -193,6 +202,7 @@ class Elasticsearch(Target):
 
     form: Literal["linear", "xgboost", "ranklib"] | None = None
     featureset: str | None = None
+    gaps: Gaps = "error"
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model and the draft of the feature set."""
@@ -213,12 +223,12 @@ class Elasticsearch(Target):
             more.append("form='ranklib' adds in float64, and so keeps apart scores that float32 sums may turn round")
         elif not isinstance(formula, WeightedSum) and form == "xgboost":
             # a value goes on at ``yes`` if it is below the condition
-            dump = [_dump(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin")]
+            dump = [_dump(tree, formula.names, [0], 0) for tree in single_trees(formula, "the plugin", self.gaps)]
             definition = json.dumps(dump, ensure_ascii=False, separators=(",", ":"))
             model, more, dropped = {"type": "model/xgboost+json", "definition": definition}, [_UNMATCHED], 0.0
             arithmetic = "float32, tree after tree (the plugin's)"
         else:
-            written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees").write(formula, called)
+            written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees", gaps=self.gaps).write(formula, called)
             model = {"type": "model/ranklib", "definition": written.files["model.txt"]}
             more, dropped = list(written.notes[1:]), written.dropped
             arithmetic = f"{written.arithmetic or RankLib.arithmetic}, rounded to float32"

@@ -14,7 +14,7 @@ in use instead of one per step, and is rounded as seldom.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,10 @@ def normalize(formula: WeightedSum, engine: str) -> Normalized:
 # ---------------------------------------------------------------------------------------------------- trees
 
 
-def single_trees(formula: StepSum | TreeSum, engine: str) -> list[Node]:
+Gaps = Literal["error", "zero"]
+
+
+def single_trees(formula: StepSum | TreeSum, engine: str, gaps: Gaps = "error") -> list[Node]:
     """Trees with thresholds and leaves in float32, and a single leaf for the constant, if that is not 0.
 
     Thresholds of steps that float32 cannot tell apart become one: no float32 feature lies between them.
@@ -166,13 +169,15 @@ def single_trees(formula: StepSum | TreeSum, engine: str) -> list[Node]:
         The sum of steps or trees.
     engine : str
         The engine, for messages.
+    gaps : {"error", "zero"}, default="error"
+        What to do with trees that send a missing value elsewhere than 0: raise an error, or count it as 0.
 
     Returns
     -------
     list of Leaf or TreeSplit
         The trees.
     """
-    found = _plain_trees(formula, engine) if isinstance(formula, TreeSum) else _trees_of_steps(formula, engine)
+    found = _plain_trees(formula, engine, gaps) if isinstance(formula, TreeSum) else _trees_of_steps(formula, engine)
     if formula.constant or not found:
         constant = as_single(np.array([formula.constant]), ["(constant)"], "constant", engine, added=True)
         found.append(Leaf(float(constant[0])))
@@ -191,7 +196,7 @@ def _trees_of_steps(formula: StepSum, engine: str) -> list[Node]:
     return found
 
 
-def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
+def _plain_trees(formula: TreeSum, engine: str, gaps: Gaps) -> list[Node]:
     """Trees for an engine that compares numbers, and for which a feature without a value is 0."""
     trees = formula.trees
     if formula.linear is not None:
@@ -201,11 +206,12 @@ def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
         )
     refuse_rules(formula, engine, "vespa, sql, python or c")
     unlike_zero = trees.nan_left != (trees.threshold >= 0)
-    if unlike_zero.any():
+    if unlike_zero.any() and gaps == "error" and formula.missing != "zero":
         name = formula.names[int(trees.feature[unlike_zero][0])]
         raise RankwiseError(
             f"a feature without a value is 0 in {engine}, and the trees learned another side for missing values of "
-            f"{name!r:.60}: fill them before fitting, or export to onnx, vespa, sql, python or c"
+            f"{name!r:.60}: pass gaps='zero' if no document lacks a feature (XGBoost and CatBoost have such sides in any "
+            "case), fill them before fitting, or export to onnx, vespa, sql, python or c"
         )
     return round_trees(formula, engine)
 

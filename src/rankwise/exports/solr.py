@@ -18,7 +18,7 @@ from rankwise._kernels.trees import ZERO
 from rankwise.exports import single
 from rankwise.exports._base import Content, Target, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
-from rankwise.exports.single import Single, normalize, single_trees
+from rankwise.exports.single import Gaps, Single, normalize, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees, splits_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -42,6 +42,10 @@ class Solr(Target):
     ----------
     store : str, default="rankwise"
         The feature store that both belong to.
+    gaps : {"error", "zero"}, default="error"
+        What to do with trees that send a missing value elsewhere than 0, which it is in the engine: raise an error, or
+        let it be 0, for documents that lack no feature. XGBoost and CatBoost choose such sides even where training had
+        no missing values.
     """
 
     name = "solr"
@@ -49,10 +53,11 @@ class Solr(Target):
     arithmetic = "float32, feature after feature (Solr's)"
 
     store: str = "rankwise"
+    gaps: Gaps = "error"
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model and the draft of the features."""
-        part = _weights(formula) if isinstance(formula, WeightedSum) else _trees(formula)
+        part = _weights(formula) if isinstance(formula, WeightedSum) else _trees(formula, self.gaps)
         model = {
             "store": self.store,
             "name": called,
@@ -137,9 +142,9 @@ def _not_above(values: Single, split: TreeSplit) -> NDArray[np.bool_]:
     return values <= np.float32(split.threshold) + SLACK
 
 
-def _trees(formula: StepSum | TreeSum) -> _Model:
+def _trees(formula: StepSum | TreeSum, gaps: Gaps) -> _Model:
     """A sum of steps or trees as a MultipleAdditiveTreesModel."""
-    grown = single_trees(formula, "Solr")
+    grown = single_trees(formula, "Solr", gaps)
     cuts: dict[int, set[float]] = {}
     for split in (split for tree in grown for split in splits_of(tree)):
         cuts.setdefault(split.feature, set()).add(split.threshold)
