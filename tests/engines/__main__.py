@@ -13,6 +13,7 @@ from experiments import engines as page
 from experiments.pages import write_block
 from rankwise._files import writing
 from rankwise.errors import RankwiseError
+from rankwise.exports import targets
 from rankwise.exports.parity import parity_of
 from rankwise.measures import parse
 from tests.engines import cases, java
@@ -28,32 +29,36 @@ class Row:
 
     def __init__(self, engine, version, proved):
         self.facts = {"engine": engine, "version": version, "proved": proved, "models": 0, "refused": 0}
-        self.facts |= {"documents": 0, "pairs": 0, "inverted": 0, "beyond_float32": 0, "difference": 0.0}
+        self.facts |= {"documents": 0, "pairs": 0, "inverted": 0, "beyond_float32": 0, "difference": 0.0, "unlike_check": 0.0}
         self.wrong = []
 
-    def add(self, queries, own, engine, what, dropped=0.0):
-        """Compare the scores of one model."""
+    def add(self, queries, own, engine, done, what):
+        """Compare the scores of one model: with the ranker's, and with those that the check of the export computes."""
         if not np.isfinite(engine).all():
             self.wrong.append(f"{what}: {np.sum(~np.isfinite(engine))} scores are not finite")
             return
-        parity = parity_of(queries, own, engine, parse("nDCG@10"), "", dropped)
+        parity = parity_of(queries, own, engine, parse("nDCG@10"), "", done.dropped)
         facts = self.facts
         facts["models"] += 1
         facts["documents"] += parity.documents
         facts["pairs"] += parity.pairs
         facts["inverted"] += parity.inverted
         facts["beyond_float32"] += parity.inverted_beyond_float32
-        relative = parity.largest_difference / max(1.0, parity.largest_score)
-        facts["difference"] = max(facts["difference"], relative)
-        if parity.inverted_beyond_float32 or relative > 1e-4:
-            self.wrong.append(f"{what}: {parity.inverted_beyond_float32} pairs, difference {relative:.1e}")
+        checked = targets()[done.target]().score(done.files, queries.X, queries.feature_names)
+        scale = max(1.0, parity.largest_score)
+        unlike = float(np.max(np.abs(checked - engine))) / scale
+        facts["difference"] = max(facts["difference"], parity.largest_difference / scale)
+        facts["unlike_check"] = max(facts["unlike_check"], unlike)
+        if parity.inverted_beyond_float32 or unlike > 1e-6:
+            self.wrong.append(f"{what}: {parity.inverted_beyond_float32} pairs, {unlike:.1e} away from the check")
 
     def line(self):
         """One line for a person."""
         f = self.facts
         return (
             f"{f['engine']} {f['version']}: {f['models']} models ({f['refused']} it cannot hold), {f['pairs']:,} pairs, "
-            f"{f['beyond_float32']} inverted beyond float32, {f['inverted']} at all, largest difference {f['difference']:.1e}"
+            f"{f['beyond_float32']} inverted beyond float32, {f['inverted']} at all, largest difference {f['difference']:.1e}, "
+            f"{f['unlike_check']:.1e} from the check of the export"
         )
 
 
@@ -87,7 +92,7 @@ def in_databases(kind, every):
             if loaded is not case.test:
                 base.load(case.test.X, case.test.feature_names)
                 loaded = case.test
-            row.add(case.test, case.scores(), base.score(done.text), title_of(case))
+            row.add(case.test, case.scores(), base.score(done.text), done, title_of(case))
     return row
 
 
@@ -105,10 +110,10 @@ def in_ranklib(every):
             if done is None:
                 continue
             text = done.text if target == "ranklib" else json.loads(done.text)["model"]["model"]["definition"]
-            models.append((case, text, done.dropped, f"{title_of(case)}, {target} {options}"))
+            models.append((case, text, done, f"{title_of(case)}, {target} {options}"))
     found = program.score([(text, case.test.X, case.test.feature_names) for case, text, _, _ in models])
-    for (case, _, dropped, what), scores in zip(models, found, strict=True):
-        row.add(case.test, case.scores(), scores, what, dropped)
+    for (case, _, done, what), scores in zip(models, found, strict=True):
+        row.add(case.test, case.scores(), scores, done, what)
     return row
 
 
@@ -121,8 +126,8 @@ def in_vespa(every):
     for case, done in models:
         names = [f"attribute({name})" for name in case.test.feature_names]
         tasks.append((java.expressions(done.text), case.test.X, names))
-    for (case, _), scores in zip(models, program.score(tasks), strict=True):
-        row.add(case.test, case.scores(), scores, title_of(case))
+    for (case, done), scores in zip(models, program.score(tasks), strict=True):
+        row.add(case.test, case.scores(), scores, done, title_of(case))
     return row
 
 
@@ -141,14 +146,14 @@ def in_solr(every):
                 loaded = case.test
             solr.put(done.files)
             scores, ranked = solr.score("model")
-            row.add(case.test, case.scores(), scores, title_of(case), done.dropped)
+            row.add(case.test, case.scores(), scores, done, title_of(case))
             if any((np.diff(scores[places]) > 0).any() for places in ranked):
                 row.wrong.append(f"{title_of(case)}: Solr does not return its documents by score")
         proved = "the whole loop: index, log features, `read_ltr_log`, train, certify, export, upload, re-rank"
         loop = Row("Apache Solr, LTR module", solr.version, proved)
         for title, train, test in cases.generated():
-            ranker, own, scores, dropped = whole_loop(solr, train, test)
-            loop.add(test, own, scores, f"the loop on {title}", dropped)
+            own, scores, done = whole_loop(solr, train, test)
+            loop.add(test, own, scores, done, f"the loop on {title}")
     return [row, loop]
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import rankwise as rw
 
 CODES = 12  # of the category
+TREES = 60
+QUICK = {"folds": 2, "max_trees": 60}
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def lightgbm_trees(train, with_categories=False):
     categories = [train.n_features - 1] if with_categories else "auto"
     data = lightgbm.Dataset(train.X, train.labels(), group=train.sizes, categorical_feature=categories)
     names = list(train.feature_names)
-    return rw.TreeRanker.from_lightgbm(lightgbm.train(given, data, 100), feature_names=names)
+    return rw.TreeRanker.from_lightgbm(lightgbm.train(given, data, TREES), feature_names=names)
 
 
 def xgboost_trees(train):
@@ -96,7 +98,7 @@ def xgboost_trees(train):
     qid = np.repeat(np.arange(len(train)), train.sizes)
     data = xgboost.DMatrix(train.X, train.labels(), qid=qid)
     given = {"objective": "rank:ndcg", "max_depth": 5, "eta": 0.1, "nthread": 1, "seed": 1}
-    model = xgboost.train(given, data, 100)
+    model = xgboost.train(given, data, TREES)
     return rw.TreeRanker.from_xgboost(model, feature_names=list(train.feature_names))
 
 
@@ -104,7 +106,7 @@ def catboost_trees(train):
     import catboost
 
     qid = np.repeat(np.arange(len(train)), train.sizes)
-    given = {"loss_function": "QueryRMSE", "depth": 5, "iterations": 100, "learning_rate": 0.1, "thread_count": 1}
+    given = {"loss_function": "QueryRMSE", "depth": 5, "iterations": TREES, "learning_rate": 0.1, "thread_count": 1}
     model = catboost.CatBoostRanker(**given, random_seed=1, verbose=False, allow_writing_files=False)
     model.fit(train.X, train.labels(), group_id=qid)
     return rw.TreeRanker.from_catboost(model, feature_names=list(train.feature_names))
@@ -114,8 +116,8 @@ def complete_cases(data, train, test):
     """Rankers of data without gaps."""
     yield Case(data, "RidgeRanker", rw.RidgeRanker("nDCG@10").fit(train), test)
     yield Case(data, "RankBoost", rw.RankBoost("nDCG@10", rounds=60).fit(train), test)
-    yield Case(data, "BoostedRanker", rw.BoostedRanker("nDCG@10", trees=150, folds=2, seeds=1).fit(train), test)
-    yield Case(data, "AutoRanker", rw.AutoRanker("nDCG@10", compact=True).fit(train), test)
+    yield Case(data, "BoostedRanker", rw.BoostedRanker("nDCG@10", trees=2 * TREES, folds=2, seeds=1).fit(train), test)
+    yield Case(data, "AutoRanker", rw.AutoRanker("nDCG@10", compact=True, **QUICK).fit(train), test)
     yield Case(data, "LightGBM", lightgbm_trees(train), test)
     yield Case(data, "XGBoost", xgboost_trees(train), test)
     yield Case(data, "CatBoost", catboost_trees(train), test)
@@ -127,7 +129,7 @@ def incomplete_cases(data, train, test):
     yield Case(data, "RidgeRanker, 0 for gaps", rw.RidgeRanker("nDCG@10", missing="zero").fit(filled(train)), test, "zero")
     ridge = rw.AutoRanker("nDCG@10", members=("ridge",), missing="keep").fit(train)
     yield Case(data, "AutoRanker, ridge, medians for gaps", ridge, test, "median")
-    yield Case(data, "AutoRanker", rw.AutoRanker("nDCG@10", missing="keep", compact=True).fit(train), test, "learned")
+    yield Case(data, "AutoRanker", rw.AutoRanker("nDCG@10", missing="keep", compact=True, **QUICK).fit(train), test, "learned")
     yield Case(data, "LightGBM, 0 for gaps", lightgbm_trees(filled(train)), test, "zero")
     yield Case(data, "LightGBM", lightgbm_trees(train), test, "learned")
     yield Case(data, "LightGBM, categories", lightgbm_trees(train, with_categories=True), test, "learned")

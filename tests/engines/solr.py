@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import rankwise as rw
+from tests.engines.cases import filled
 from tests.engines.java import HERE, prepare, version_of
 
 MOST = 100_000  # documents of a query
@@ -129,7 +130,7 @@ def drafts(names, store="rankwise"):
 
 
 def whole_loop(solr, train, test):
-    """Index, log, learn, certify, export, upload and re-rank: (ranker, its scores, Solr's, what these lack)."""
+    """Index, log, learn, certify, export, upload and re-rank: (scores of the ranker, Solr's, the export)."""
     solr.index(train)
     solr.forget("rankwise", "loop")
     solr.send("/schema/feature-store", drafts(train.feature_names), "PUT")
@@ -139,13 +140,13 @@ def whole_loop(solr, train, test):
     log = rw.io.read_ltr_log(solr.logged("rankwise"), labels, features=train.feature_names, missing="zero")
     assert log.n_documents == train.n_documents
     seen = np.argsort([int(one) for one in log.docid])
-    expected = np.where(np.isnan(train.X), 0.0, train.X).astype(np.float32)
+    expected = filled(train).X.astype(np.float32)
     np.testing.assert_allclose(log.X[seen], expected, rtol=1e-6)  # the log has as many digits as a float32
     learned, held_out = log[: 3 * len(log) // 4], log[3 * len(log) // 4 :]
     ranker = rw.RidgeRanker("nDCG@10", missing="zero").fit(learned)
-    assert ranker.certificate(held_out).rows()
+    assert ranker.certificate(held_out).rows
     done = rw.export(ranker, "solr", sample=held_out, called="loop")
     solr.index(test)
     solr.put(done.files)
     scores, _ = solr.score("loop")
-    return ranker, ranker.predict(test), scores, done.dropped
+    return ranker.predict(filled(test)), scores, done

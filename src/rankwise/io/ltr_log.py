@@ -17,6 +17,7 @@ import numpy as np
 from rankwise._parameters import validated
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.json_text import items_of, member, number_of, read_json, text_of
+from rankwise.io.sources import plain_number
 from rankwise.io.trec import as_qrels, by_query, with_judgments
 from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
