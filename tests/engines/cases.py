@@ -126,10 +126,13 @@ def complete_cases(data, train, test):
 
 def incomplete_cases(data, train, test):
     """Rankers of data with gaps and a category."""
-    yield Case(data, "RidgeRanker, 0 for gaps", rw.RidgeRanker("nDCG@10", missing="zero").fit(filled(train)), test, "zero")
+    yield Case(
+        data, "RidgeRanker, 0 for gaps", rw.RidgeRanker("nDCG@10", missing="zero").fit(filled(train)), test, "zero"
+    )
     ridge = rw.AutoRanker("nDCG@10", members=("ridge",), missing="keep").fit(train)
     yield Case(data, "AutoRanker, ridge, medians for gaps", ridge, test, "median")
-    yield Case(data, "AutoRanker", rw.AutoRanker("nDCG@10", missing="keep", compact=True, **QUICK).fit(train), test, "learned")
+    auto = rw.AutoRanker("nDCG@10", missing="keep", compact=True, **QUICK).fit(train)
+    yield Case(data, "AutoRanker", auto, test, "learned")
     yield Case(data, "LightGBM, 0 for gaps", lightgbm_trees(filled(train)), test, "zero")
     yield Case(data, "LightGBM", lightgbm_trees(train), test, "learned")
     yield Case(data, "LightGBM, categories", lightgbm_trees(train, with_categories=True), test, "learned")

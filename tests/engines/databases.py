@@ -16,7 +16,7 @@ import numpy as np
 NUMBER = "row number"  # a column beside the features: no database promises an order
 
 
-class Unavailable(Exception):
+class Unavailable(Exception):  # noqa: N818  an absence, not a fault
     """An engine cannot run here, for the reason that the text gives."""
 
 

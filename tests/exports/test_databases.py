@@ -1,4 +1,4 @@
-"""The exported query in DuckDB, PostgreSQL and SQLite: the scores of the ranker, NULL for missing values, and limits."""
+"""The exported query in DuckDB, PostgreSQL and SQLite: the scores of the ranker, NULL, and limits of parsers."""
 
 import re
 

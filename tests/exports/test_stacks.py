@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from rankwise.errors import RankwiseError
-from rankwise.exports import export, sql, targets
+from rankwise.exports import export, targets
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import TreeSum
 from rankwise.queries.queries import Queries

@@ -254,7 +254,8 @@ def test_missing_values_are_zero_where_the_ranker_has_it_so(compiled):  # noqa: 
         text = targets()["c"]().write(formula, "rankwise").files["rankwise.c"]
         np.testing.assert_array_equal(compiled(text)[0](X), scored("c", formula, X))
         lacking = np.where(np.isfinite(X), X, np.nan)
-        np.testing.assert_allclose(scored("sql", formula, lacking), expected, rtol=1e-13)
+        for target in ("sql", "vespa"):
+            np.testing.assert_allclose(scored(target, formula, lacking), expected, rtol=1e-13)
 
 
 def with_linear_part(trees):

@@ -224,13 +224,13 @@ def of_solr(member="[features]", **documents):
 
 
 def test_solrs_log_is_read_dense_and_sparse():
-    dense = {"rambo": of_solr(a="title=9.5,body=1.0", b="title=0.0,body=2.5"), "rocky": of_solr(c="body=4.0,title=-1.5")}
+    rocky = of_solr(c="body=4.0,title=-1.5")
+    dense = {"rambo": of_solr(a="title=9.5,body=1.0", b="title=0.0,body=2.5"), "rocky": rocky}
     same(read_ltr_log(dense, LABELS))
     sparse = {"rambo": of_solr(a="title=9.5,body=1.0", b="body=2.5"), "rocky": of_solr(c="title=-1.5,body=4.0")}
     same(read_ltr_log(sparse, LABELS, missing="zero"))
     assert np.isnan(read_ltr_log(sparse, LABELS, missing="keep").X[1, 0])
-    called = {name: of_solr("fv", **{one["id"]: one["[features]"] for one in given["response"]["docs"]})
-              for name, given in dense.items()}  # fmt: skip
+    called = {name: json.loads(json.dumps(given).replace("[features]", "fv")) for name, given in dense.items()}
     same(read_ltr_log(called, LABELS, log="fv"))
     nothing = of_solr(d="")
     assert np.isnan(read_ltr_log({"q": of_solr(a="title=1.0"), "r": nothing}, None, missing="keep").X[1, 0])

@@ -227,7 +227,9 @@ class Elasticsearch(Target):
             model, more, dropped = {"type": "model/xgboost+json", "definition": definition}, [_UNMATCHED], 0.0
             arithmetic = "float32, tree after tree (the plugin's)"
         else:
-            written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees", gaps=self.gaps).write(formula, called)
+            written = RankLib(form=None if isinstance(formula, WeightedSum) else "trees", gaps=self.gaps).write(
+                formula, called
+            )
             model = {"type": "model/ranklib", "definition": written.files["model.txt"]}
             more, dropped = list(written.notes[1:]), written.dropped
             arithmetic = f"{written.arithmetic or RankLib.arithmetic}, rounded to float32"

@@ -210,8 +210,8 @@ def _plain_trees(formula: TreeSum, engine: str, gaps: Gaps) -> list[Node]:
         name = formula.names[int(trees.feature[unlike_zero][0])]
         raise RankwiseError(
             f"a feature without a value is 0 in {engine}, and the trees learned another side for missing values of "
-            f"{name!r:.60}: pass gaps='zero' if no document lacks a feature (XGBoost and CatBoost have such sides in any "
-            "case), fill them before fitting, or export to onnx, vespa, sql, python or c"
+            f"{name!r:.60}: pass gaps='zero' if no document lacks a feature (XGBoost and CatBoost have such sides in "
+            "any case), fill them before fitting, or export to onnx, vespa, sql, python or c"
         )
     return round_trees(formula, engine)
 

@@ -31,7 +31,6 @@ from rankwise.exports.columns_source import c_columns, c_features, python_column
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, WeightedSum, fills_gaps
 from rankwise.exports.map_sums import (
-    CTables,
     FourierSum,
     KernelSum,
     MapSum,

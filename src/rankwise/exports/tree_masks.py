@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankwise._kernels.trees import ZERO
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import TreeSum
-from rankwise.exports.map_sums import CTables, c_tables, number_after, rows_of
+from rankwise.exports.map_sums import CTables, c_tables, number_after
 from rankwise.exports.tree_nodes import place_leaves
 from rankwise.measures._base import Vector
 
@@ -62,8 +62,8 @@ def _masks(formula: TreeSum) -> _Masks:
         n_words = n_nodes // _BITS + 1
         leaves += [first + number + _BITS * word for word in range(n_words)]
         tree.append(begin + n_words)
-    node, word, mask = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    return _Masks(node, word, mask, tree, leaves, places.value)
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return _Masks(table[:, 0], table[:, 1], table[:, 2], tree, leaves, places.value)
 
 
 def _words(name: str, values: Any) -> str:
