@@ -99,5 +99,5 @@ def expressions(profile):
     """The functions and the second phase of a rank profile, as the program for Vespa takes them."""
     functions = re.findall(r"function (\w+)\(\) \{\n +expression: (.+)\n", profile)
     body = profile.split("expression {\n")[1].split("\n        }")[0]
-    lines = [f"{name}()\t{expression}" for name, expression in functions]
+    lines = [f"{name}\t{expression}" for name, expression in functions]
     return "\n".join([*lines, "score\t" + " ".join(line.strip() for line in body.splitlines())]) + "\n"
