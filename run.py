@@ -411,6 +411,15 @@ def docs(environment: Environment, arguments: list[str]) -> int:
     return code
 
 
+def engines(environment: Environment, arguments: list[str]) -> int:
+    """rank exported models in databases, RankLib, Vespa's evaluator and Solr; --write stores the table of the page"""
+    absent = [program for program in ("mvn", "javac", "java") if shutil.which(program) is None]
+    if absent and not arguments:
+        say(f"the engines did not run: {' and '.join(absent)} not installed")  # the tests run the databases
+        return 0
+    return environment.run("python", "-m", "tests.engines", *arguments, cwd=ROOT)
+
+
 def release_check(environment: Environment, arguments: list[str]) -> int:
     """build the distributions and try them in fresh environments, as after a release; --help lists the options"""
     if not {"-h", "--help"} & set(arguments):
@@ -448,7 +457,8 @@ def lock(environment: Environment, arguments: list[str]) -> int:
 
 
 TASKS = {
-    task.__name__.replace("_", "-"): task for task in (demo, test, bench, pack, lint, docs, release_check, python, lock)
+    task.__name__.replace("_", "-"): task
+    for task in (demo, test, engines, bench, pack, lint, docs, release_check, python, lock)
 }
 CONTENT_WITH_CORE = ("demo", "lock")
 

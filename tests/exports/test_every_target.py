@@ -115,8 +115,9 @@ def test_missing_values_are_zero_in_python_and_c_where_the_ranker_has_it_so(comp
     np.testing.assert_array_equal([namespace["rankwise"](row) for row in X.tolist()], expected)
     np.testing.assert_array_equal(compiled(export(model, "c").text)[0](X), expected)
     sql = targets()["sql"]()
-    found = sql.score(export(model, "sql").files, np.where(np.isfinite(X), X, np.nan), ("f1", "f2"))
-    np.testing.assert_array_equal(found, expected)
+    for name in ("sql", "vespa"):
+        found = targets()[name]().score(export(model, name).files, np.where(np.isfinite(X), X, np.nan), ("f1", "f2"))
+        np.testing.assert_array_equal(found, expected)
     strict = export(LinearModel.of([2.0, 3.0]), "sql")
     assert np.isnan(sql.score(strict.files, X[:1], ("f1", "f2"))).all()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from rankwise.errors import RankwiseError
-from rankwise.exports import export, sql, targets
+from rankwise.exports import export, targets
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import TreeSum
 from rankwise.queries.queries import Queries
@@ -139,20 +139,6 @@ def test_notes_say_what_a_gap_counts_as():
         both, curves = (export(stack(members=one), target).notes for one in (("trees", "normal"), ("normal",)))
         assert any(words in note and "beside the trees it counts as the median" in note for note in both)
         assert any(words in note and "counts as the median" in note and "trees" not in note for note in curves)
-
-
-def test_a_long_query_is_added_up_as_sqlite_adds_it(monkeypatch):
-    sample = lists(2)
-    monkeypatch.setattr(sql, "_FLAT", 10)  # so that the sum is one of halves
-    for missing in ("keep", "error"):
-        model = rw.AutoRanker(missing=missing, **QUICK).fit(lists(1))
-        files, found = export(model, "sql").files, []
-        for length in (1 << 40, 0):
-            monkeypatch.setattr(sql, "_LONG", length)
-            found.append(sql.SQL().score(files, lists(3, gaps=True).X, sample.feature_names))
-        assert any("the square of its constants" in note for note in export(model, "sql").notes)
-        np.testing.assert_array_equal(*found)
-        assert np.isnan(found[0]).any() == (missing == "error")
 
 
 # ------------------------------------------------------------------------------------------- committees

@@ -198,6 +198,39 @@ def test_engines_refuse_what_they_cannot_hold(target):
         export(ranker(made([deep])), target)
 
 
+def test_trees_whose_gaps_are_not_0_are_held_where_no_document_has_gaps():
+    """XGBoost and CatBoost choose a side for missing values at every node, whether training had some or not."""
+    trees = ensemble("nan")
+    X = np.nan_to_num(rows(200, seed=16)).astype(np.float32)
+    queries = Queries.from_arrays(X, None, group=[len(X)], feature_names=NAMES)
+    for target in ("ranklib", "solr", "elasticsearch", "opensearch"):
+        with pytest.raises(RankwiseError, match="set missing='zero' if no document lacks a feature"):
+            export(ranker(trees, "keep"), target)
+        parity = export(ranker(trees, "zero"), target, sample=queries).parity
+        assert parity.inverted_beyond_float32 == 0
+        assert parity.largest_difference <= 1e-5 * max(1.0, parity.largest_score)
+    gone = export(ranker(trees, "zero"), "opensearch", form="ranklib", sample=queries)
+    assert gone.parity.inverted_beyond_float32 == 0
+
+
+@pytest.mark.parametrize("leaves", [31, 32, 33, 64, 65, 300])
+def test_masks_of_c_reach_over_words(leaves, compiled):  # noqa: F811
+    rng = np.random.default_rng(leaves)
+
+    def grow(count):
+        if count == 1:
+            return float(rng.normal())
+        left = int(rng.integers(1, count))
+        return (int(rng.integers(3)), float(rng.normal()), grow(left), grow(count - left))
+
+    trees = made([grow(leaves), 0.5, grow(leaves), grow(2)])
+    X = np.concatenate([rng.normal(size=(300, 3)), rng.choice(trees.threshold, size=(100, 3))])
+    formula = TreeSum.of(trees, NAMES[:3])
+    text = targets()["c"]().write(formula, "rankwise").files["rankwise.c"]
+    np.testing.assert_array_equal(compiled(text)[0](X), trees.predict(X))
+    np.testing.assert_array_equal(scored("c", formula, X), trees.predict(X))
+
+
 def test_deep_trees_are_tables_in_source():
     deep = 0.0
     for level in range(900):
@@ -220,7 +253,8 @@ def test_missing_values_are_zero_where_the_ranker_has_it_so(compiled):  # noqa: 
         text = targets()["c"]().write(formula, "rankwise").files["rankwise.c"]
         np.testing.assert_array_equal(compiled(text)[0](X), scored("c", formula, X))
         lacking = np.where(np.isfinite(X), X, np.nan)
-        np.testing.assert_allclose(scored("sql", formula, lacking), expected, rtol=1e-13)
+        for target in ("sql", "vespa"):
+            np.testing.assert_allclose(scored(target, formula, lacking), expected, rtol=1e-13)
 
 
 def with_linear_part(trees):

@@ -212,3 +212,47 @@ def test_a_log_is_inspected_converted_trained_on_and_evaluated_from_the_shell(tm
     code, _, err = run("train", "log.json", "-o", "n.rankwise")
     assert code != 0
     assert "labels" in err
+
+
+# ------------------------------------------------------------------------------------------- Solr
+
+
+def of_solr(member="[features]", **documents):
+    """A response of Solr; each document with the text of its logged features."""
+    docs = [{"id": docid, member: text} for docid, text in documents.items()]
+    return {"responseHeader": {"status": 0}, "response": {"numFound": len(docs), "start": 0, "docs": docs}}
+
+
+def test_solrs_log_is_read_dense_and_sparse():
+    rocky = of_solr(c="body=4.0,title=-1.5")
+    dense = {"rambo": of_solr(a="title=9.5,body=1.0", b="title=0.0,body=2.5"), "rocky": rocky}
+    same(read_ltr_log(dense, LABELS))
+    sparse = {"rambo": of_solr(a="title=9.5,body=1.0", b="body=2.5"), "rocky": of_solr(c="title=-1.5,body=4.0")}
+    same(read_ltr_log(sparse, LABELS, missing="zero"))
+    assert np.isnan(read_ltr_log(sparse, LABELS, missing="keep").X[1, 0])
+    called = {name: json.loads(json.dumps(given).replace("[features]", "fv")) for name, given in dense.items()}
+    same(read_ltr_log(called, LABELS, log="fv"))
+    nothing = of_solr(d="")
+    assert np.isnan(read_ltr_log({"q": of_solr(a="title=1.0"), "r": nothing}, None, missing="keep").X[1, 0])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (of_solr("other", a="title=1"), "has no logged features: ask for fl=id"),
+        (of_solr(a="title"), "expected feature=number, each once, got 'title'"),
+        (of_solr(a="title=x"), "expected feature=number, each once, got 'title=x'"),
+        (of_solr(a="title=1,title=2"), "expected feature=number, each once"),
+        (of_solr(a=None), "has no logged features"),
+        ({"response": {"docs": [{"[features]": "title=1"}]}}, "the id of a document"),
+        ({"response": [], "responseHeader": {}}, "response"),
+    ],
+)
+def test_what_is_no_log_of_solr_is_refused(given, message):
+    with pytest.raises(RankwiseError, match=message):
+        read_ltr_log({"q": given})
+
+
+def test_a_response_of_solr_needs_its_query():
+    with pytest.raises(DataError, match="does not say which query it answers"):
+        read_ltr_log(of_solr(a="title=1"))

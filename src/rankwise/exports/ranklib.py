@@ -183,8 +183,7 @@ class Elasticsearch(Target):
     form : {"linear", "xgboost", "ranklib"}, default=None
         "linear" (``model/linear``, features by name, sums in float32) for weights; "xgboost" (``model/xgboost+json``,
         features by name, float32) for steps and trees; "ranklib" (``model/ranklib``, features by their position in the
-        set, sums of weights in float64) for all. None takes "linear" for weights, "ranklib" for steps, "xgboost" for
-        trees.
+        set, sums of weights in float64) for all. None takes "linear" for weights, "xgboost" for steps and trees.
     """
 
     name = "elasticsearch"
@@ -196,9 +195,9 @@ class Elasticsearch(Target):
 
     def write(self, formula: Formula, called: str) -> Written:
         """Write the model and the draft of the feature set."""
-        own = {WeightedSum: "linear", StepSum: "ranklib", TreeSum: "xgboost"}[type(formula)]
+        own = "linear" if isinstance(formula, WeightedSum) else "xgboost"
         form = self.form or own
-        if form not in ("linear" if isinstance(formula, WeightedSum) else "xgboost", "ranklib"):
+        if form not in (own, "ranklib"):
             raise RankwiseError(
                 f"form must be 'linear' for weights, 'xgboost' for steps and trees, or 'ranklib', got {self.form!r:.40}"
             )

@@ -201,11 +201,12 @@ def _plain_trees(formula: TreeSum, engine: str) -> list[Node]:
         )
     refuse_rules(formula, engine, "vespa, sql, python or c")
     unlike_zero = trees.nan_left != (trees.threshold >= 0)
-    if unlike_zero.any():
+    if unlike_zero.any() and formula.missing != "zero":
         name = formula.names[int(trees.feature[unlike_zero][0])]
         raise RankwiseError(
             f"a feature without a value is 0 in {engine}, and the trees learned another side for missing values of "
-            f"{name!r:.60}: fill them before fitting, pass missing='zero' if no feature lacks a value, or export to onnx, vespa, sql, python or c"
+            f"{name!r:.60}: set missing='zero' if no document lacks a feature (XGBoost and CatBoost have such sides in "
+            "any case), fill them before fitting, or export to onnx, vespa, sql, python or c"
         )
     return round_trees(formula, engine)
 

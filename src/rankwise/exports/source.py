@@ -3,10 +3,11 @@
 ``c_names.txt`` lists the names that a function in C cannot have: a function called ``log`` compiles, and then replaces
 the library's ``log`` in the whole program.
 
-Trees are tables and a loop, which stay short however many trees there are. A node is one row of a table: feature,
-threshold, left and right child, and how it decides, where nodes differ in that. A child n >= 0 is node n, n < 0 is leaf
--1 - n of all leaves. The score is the sum of the leaves, from the first tree on, and then the constant with the
-weighted sum or the curves, which is the order of the ranker.
+Trees are tables and a loop, which stay short however many trees there are. In Python a node is one row of a table:
+feature, threshold, left and right child, and how it decides, where nodes differ in that. A child n >= 0 is node n,
+n < 0 is leaf -1 - n of all leaves. :mod:`rankwise.exports.tree_masks` has the tables of C. The score is the sum of the
+leaves, from the first tree on, and then the constant with the weighted sum or the curves, which is the order of the
+ranker.
 """
 
 import builtins
@@ -30,7 +31,6 @@ from rankwise.exports.columns_source import c_columns, c_features, python_column
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, WeightedSum, fills_gaps
 from rankwise.exports.map_sums import (
-    CTables,
     FourierSum,
     KernelSum,
     MapSum,
@@ -41,6 +41,7 @@ from rankwise.exports.map_sums import (
     read_c_tables,
 )
 from rankwise.exports.networks import NetworkSum
+from rankwise.exports.tree_masks import FLIPS_ZERO, MOST, NAN_LEFT, c_trees, score_c_trees
 from rankwise.exports.tree_nodes import categories_of
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
@@ -223,7 +224,7 @@ class C(Target):
         tables = read_c_tables(text, called)
         if "v - v == 0.0" in text:
             rows = np.where(np.isfinite(rows), rows, 0.0)
-        if "root" in tables:
+        if "split_mask" in tables:
             return score_c_trees(tables, text, rows)
         for kind in _MAP_SUMS:
             if kind.mark in tables:
@@ -302,8 +303,7 @@ def _missing(formula: Formula | MapSum, columns: ColumnFeatures | None) -> str:
 # ---------------------------------------------------------------------------------------------------------------- trees
 
 # How a node decides: bits of the number in its row.
-_NAN_LEFT, _FLIPS_ZERO, _CATEGORICAL = 1, 2, 4
-_MOST = "2147483648.0"  # categories are below
+_CATEGORICAL = 4
 
 
 def _children(formula: TreeSum) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -325,7 +325,7 @@ def _kinds(formula: TreeSum) -> NDArray[np.int64] | None:
     trees = formula.trees
     if not formula.decides_missing and not trees.categorical.any():
         return None
-    bits = {_NAN_LEFT: trees.nan_left, _FLIPS_ZERO: trees.flips_zero, _CATEGORICAL: trees.categorical}
+    bits = {NAN_LEFT: trees.nan_left, FLIPS_ZERO: trees.flips_zero, _CATEGORICAL: trees.categorical}
     return sum((bit * which.astype(np.int64) for bit, which in bits.items()), np.zeros(len(trees.feature), np.int64))
 
 
@@ -368,7 +368,7 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
         numbers = "1 < k < 4" if sets else "k > 1"
         decide += [f"if v != v or ({numbers} and {-ZERO!r} <= v <= {ZERO!r}):", "    go = k % 2"]
         if sets:
-            decide += ["elif k > 3:", f"    go = -1.0 < v < {_MOST} and _SETS[n] >> int(v) & 1"]
+            decide += ["elif k > 3:", f"    go = -1.0 < v < {MOST} and _SETS[n] >> int(v) & 1"]
         decide += [
             "else:",
             "    go = v <= t",
@@ -389,148 +389,3 @@ def python_trees(formula: TreeSum) -> tuple[str, list[str]]:
         *adding,
         "return trees + s",
     ]
-
-
-# ------------------------------------------------------------------------------------------------------------------ C
-
-
-def c_trees(formula: TreeSum, called: str) -> tuple[str, list[str]]:
-    """The tables of a file in C89, and the body of its function.
-
-    Parameters
-    ----------
-    formula : TreeSum
-        The trees.
-    called : str
-        The name of the function, with which the names of tables begin.
-
-    Returns
-    -------
-    tables : str
-        The tables.
-    body : list of str
-        The lines of the function, without their first indent.
-    """
-    trees, (roots, left, right), kinds = formula.trees, _children(formula), _kinds(formula)
-    weights, constant = formula.raw_linear()
-    tables = c_tables(
-        called, root=roots, feature=trees.feature, threshold=trees.threshold, left=left, right=right, leaf=trees.value
-    )
-    if kinds is not None:
-        tables += c_tables(called, rule=kinds)
-    if trees.categorical.any():
-        words = "".join(f"    {word}UL,\n" for word in trees.words.tolist())
-        tables += c_tables(called, set=trees.word_start)
-        tables += f"static const unsigned long {called}_word[] = {{\n{words}}};\n"
-    filled = "v - v == 0.0 ? v : 0.0" if formula.missing == "zero" else "v == v ? v : 0.0"
-    value = f"({filled})" if formula.missing == "zero" else "v"
-    if formula.curves is None:
-        weighted = np.array([place for place, _ in weights], dtype=np.int64)
-        more = c_tables(called, weighted=weighted, weight=[weight for _, weight in weights])
-        adding = [
-            f"for (i = 0; i < {len(weights)}; i++) {{",
-            f"    double v = x[{called}_weighted[i]];",
-            f"    s += {called}_weight[i] * {value};",
-            "}",
-        ]
-    else:
-        more, own = formula.curves.c(called, value)
-        adding = ["{", *(f"    {line}" for line in own), "}"]
-    decision = _c_decision(called, filled, kinds, bool(trees.categorical.any()), formula.missing)
-    return tables + more, [
-        f"double s = {constant!r};",
-        "double trees = 0.0;",
-        "int i;",
-        f"for (i = 0; i < {trees.n_trees}; i++) {{",
-        f"    int n = {called}_root[i];",
-        "    while (n >= 0) {",
-        f"        double v = x[{called}_feature[n]];",
-        *(f"        {line}" for line in decision),
-        "    }",
-        f"    trees += {called}_leaf[-1 - n];",
-        "}",
-        *adding,
-        "return trees + s;",
-    ]
-
-
-def _c_decision(called: str, filled: str, kinds: Any, categories: bool, missing: str) -> list[str]:
-    """The lines that find the next node from the value v at node n."""
-    if kinds is None:
-        return [f"n = ({filled}) <= {called}_threshold[n] ? {called}_left[n] : {called}_right[n];"]
-    lines = [f"int k = {called}_rule[n], go;"]
-    lines += [f"v = {filled};"] if missing == "zero" else []
-    numbers = "k > 1 && k < 4" if categories else "k > 1"
-    lines += [f"if (v != v || ({numbers} && v >= {-ZERO!r} && v <= {ZERO!r}))", "    go = k % 2;"]
-    if categories:
-        lines += [
-            "else if (k > 3) {",
-            f"    long c = v > -1.0 && v < {_MOST} ? (long) v : -1L;",
-            f"    long w = {called}_set[n] + c / 32;",
-            f"    go = c >= 0 && w < {called}_set[n + 1] && (({called}_word[w] >> (c % 32)) & 1UL);",
-            "}",
-        ]
-    return [
-        *lines,
-        "else",
-        f"    go = v <= {called}_threshold[n];",
-        f"n = go ? {called}_left[n] : {called}_right[n];",
-    ]
-
-
-def score_c_trees(tables: CTables, text: str, X: Vector) -> Vector:
-    """Run the loop of a text with trees over its own tables, for all rows at once.
-
-    Parameters
-    ----------
-    tables : dict of str to ndarray
-        Those of what was written from :func:`c_trees`.
-    text : str
-        What was written.
-    X : ndarray of shape (n_documents, n_features)
-        Raw features.
-
-    Returns
-    -------
-    ndarray of shape (n_documents,)
-        The scores.
-    """
-    # NaN is 0 for the trees where no rule says otherwise, and stays NaN in the weighted sum
-    seen = X if "rule" in tables else np.where(np.isnan(X), 0.0, X)
-    n_trees, *n_weights = (int(part.split(";")[0]) for part in text.split("i < ")[1:])
-    total = np.zeros(len(X))
-    for root in tables["root"][:n_trees].tolist():
-        node = np.full(len(X), root)
-        rows = np.flatnonzero(node >= 0)
-        while len(rows):
-            at = node[rows]
-            left = _goes_left(seen[rows, tables["feature"][at]], at, tables)
-            node[rows] = np.where(left, tables["left"][at], tables["right"][at])
-            rows = rows[node[rows] >= 0]
-        total += tables["leaf"][-1 - node]
-    rest = np.full(len(X), number_after("double s = ", text))
-    if CurveSum.mark in tables:
-        return np.asarray(total + CurveSum.c_add(tables, X, rest))
-    with np.errstate(invalid="ignore", over="ignore"):
-        for place, weight in list(zip(tables["weighted"], tables["weight"], strict=True))[: n_weights[0]]:
-            rest += weight * X[:, place]
-    return np.asarray(total + rest)
-
-
-def _goes_left(v: Vector, node: NDArray[np.int64], tables: CTables) -> Any:
-    """What goes left at its node, in the words of the C text."""
-    go = v <= tables["threshold"][node]
-    if "rule" not in tables:
-        return go
-    k = tables["rule"][node]
-    missing = np.isnan(v) | ((k > 1) & (v >= -ZERO) & (v <= ZERO))
-    go = np.where(missing, k % 2 == 1, go)
-    if "set" in tables:
-        inside = (v > -1.0) & (v < float(_MOST))
-        c = np.where(inside, v, -1.0).astype(np.int64)
-        first, last = tables["set"][node], tables["set"][node + 1]
-        w = np.where(inside, first + c // 32, first)
-        inside &= w < last
-        bit = tables["word"][np.minimum(w, len(tables["word"]) - 1)] >> (c % 32) & 1
-        go = np.where((k > 3) & ~np.isnan(v), inside & (bit == 1), go)
-    return go

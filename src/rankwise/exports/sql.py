@@ -3,7 +3,7 @@
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,11 +15,10 @@ from rankwise.exports._base import Content, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
 from rankwise.exports.curves import CurveSum, refuse_periods
 from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, fills_gaps
-from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, categories_of
+from rankwise.exports.tree_nodes import CurveLeaf, Leaf, Node, categories_of, place_leaves
 from rankwise.measures._base import Vector
 from rankwise.queries.checks import Floats
 
-_HEAD, _ELSE, _PLUS = "SELECT *,\n", " NULL ELSE", "   + "
 # how identifiers are quoted: the sign, which is doubled inside
 _QUOTES = {"standard": '"', "mysql": "`"}
 # a step from a column to a feature, for the expression of what came before it
@@ -34,8 +33,6 @@ _STEPS = {
     "add": "({v} + {value})",
 }
 _FLAT = 100  # longer sums are taken in halves: databases limit how deep an expression may be
-# Characters of a query that SQLite runs as a whole in seconds: it compares every constant with all before it.
-_LONG = 250_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +71,8 @@ class SQL(Target):
         decides = isinstance(formula, TreeSum) and formula.decides_missing
         if isinstance(formula, TreeSum) and formula.missing != "zero" and not decides:
             lacking = " OR ".join(f"{features[place]} IS NULL" for place in formula.used)
-            score = f"  CASE WHEN {lacking} THEN{_ELSE}\n{score}\n  END"
-        select = f"{_HEAD}{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
+            score = f"  CASE WHEN {lacking} THEN NULL ELSE\n{score}\n  END"
+        select = f"SELECT *,\n{score}\n  AS {self._quote(called)}\nFROM {self._quote(self.table)}\n"
         filled = "is 0" if formula.missing == "zero" else "makes the score NULL"
         null = f"a column that is NULL {filled}, as the ranker's missing={formula.missing!r} has it"
         if decides and formula.missing != "zero":
@@ -88,11 +85,6 @@ class SQL(Target):
             "numbers are written with all digits of float64 and an exponent; DECIMAL columns may round otherwise",
             null,
         ]
-        if len(select) > _LONG:
-            notes.append(
-                "SQLite prepares a query of this length slowly, in a time that grows with the square of its constants: "
-                "prepare it once for many documents"
-            )
         return Written({"score.sql": select}, tuple(notes))
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
@@ -109,26 +101,12 @@ class SQL(Target):
             base.execute(f"CREATE TABLE {self._quote(self.table)} ({columns})")
             base.create_function("LN", 1, _ln, deterministic=True)  # SQLite may be built without it
             base.executemany(f"INSERT INTO {self._quote(self.table)} VALUES ({values})", rows)
-            found = self._run(base, str(files["score.sql"]))
+            scores = [row[-1] for row in base.execute(str(files["score.sql"]))]
         except sqlite3.Error as error:  # names that differ by case alone, more columns than it takes
             raise RankwiseError(f"SQLite cannot run the expression on the sample: {error}") from error
         finally:
             base.close()
-        return found
-
-    def _run(self, base: sqlite3.Connection, text: str) -> Vector:
-        """The scores; those of a long query are added up from its terms, in the order of the query."""
-
-        def last(query: str) -> Vector:
-            return np.array([np.nan if row[-1] is None else row[-1] for row in base.execute(query)], dtype=np.float64)
-
-        lines = text.removeprefix(_HEAD).split("\n")[:-3]
-        if len(text) <= _LONG or any(line.count("'") % 2 for line in lines):  # texts in it may have several lines
-            return last(text)
-        end = f" FROM {self._quote(self.table)}"
-        lacking = lines.pop(0).removesuffix(_ELSE) if lines[0].endswith(_ELSE) else ""
-        total = _add_up(lines[::-1], lambda term: last(f"SELECT {term}{end}"))
-        return np.where(last(f"SELECT {lacking} 1 ELSE 0 END{end}"), np.nan, total) if lacking else total
+        return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
 
     def _quote(self, name: str) -> str:
         """A name in quotes."""
@@ -210,34 +188,32 @@ class SQL(Target):
         return terms
 
     def _trees(self, formula: TreeSum, features: Sequence[str]) -> list[str]:
-        """One CASE per tree, with a condition for every leaf but the last, from left to right.
+        """One CASE per tree.
 
-        The first leaf for which all nodes that it lies to the left of send the row left is the leaf of the row: what a
-        leaf to the right has in common with it was asked before. So no CASE is nested, which parsers limit.
+        A CASE asks the nodes on the way from a node to the larger part of each, and holds the smaller parts: as many
+        are nested as a tree has halvings, eight for 256 leaves. Parsers limit that (SQLite's to about 20 before 3.46).
         """
-        trees = formula.trees
-        terms = []
-        for tree in range(trees.n_trees):
-            first, last = int(trees.start[tree]), int(trees.start[tree + 1])
-            cases = []
-            waiting: list[tuple[int, list[str]]] = [(0 if last > first else -1, [])]
-            while waiting:
-                child, way = waiting.pop()
-                if child < 0:
-                    cases.append((" AND ".join(way), number(trees.value[first + tree - 1 - child])))
-                    continue
-                node = first + child
-                waiting.append((int(trees.right[node]), way))
-                waiting.append((int(trees.left[node]), [*way, self._condition(formula, features, node)]))
-            *some, (_, value) = cases
-            whens = " ".join(f"WHEN {condition} THEN {own}" for condition, own in some)
-            terms.append(f"CASE {whens} ELSE {value} END" if some else value)
-        return terms
+        trees, places = formula.trees, place_leaves(formula.trees)
+        left, right = trees.left.tolist(), trees.right.tolist()
 
-    def _condition(self, formula: TreeSum, features: Sequence[str], node: int) -> str:
-        """What is true for the rows that go left at a node, and false or NULL for the others."""
+        def draw(tree: int, child: int) -> str:
+            first = int(trees.start[tree])
+            cases = []
+            while child >= 0:
+                node = first + child
+                is_left = 2 * places.middle[node] <= places.first[node] + places.last[node]
+                aside, child = (left[node], right[node]) if is_left else (right[node], left[node])
+                cases.append(f"WHEN {self._condition(formula, features, node, is_left)} THEN {draw(tree, aside)}")
+            value = number(trees.value[first + tree - 1 - child])
+            return f"CASE {' '.join(cases)} ELSE {value} END" if cases else value
+
+        return [draw(tree, 0 if size else -1) for tree, size in enumerate(np.diff(trees.start).tolist())]
+
+    def _condition(self, formula: TreeSum, features: Sequence[str], node: int, is_left: bool) -> str:
+        """What is true for the rows that go left at a node, or right, and false or NULL for the others."""
         trees = formula.trees
         column = self._column(formula, features, int(trees.feature[node]))
+        threshold = number(trees.threshold[node])
         if trees.categorical[node]:  # a category holds all values with its whole part, and 0 those above -1, too
             found = np.array(categories_of(trees, node))
             runs = np.split(found, np.flatnonzero(np.diff(found) > 1) + 1)
@@ -245,15 +221,19 @@ class SQL(Target):
             between = (
                 f"{column} {low} AND {column} < {number(run[-1] + 1)}" for low, run in zip(least, runs, strict=True)
             )
-            gap = [f"{column} IS NULL"] if trees.nan_left[node] and formula.missing != "zero" else []
-            return f"({' OR '.join([*between, *gap])})"
-        condition = f"{column} <= {number(trees.threshold[node])}"
-        if trees.flips_zero[node]:
+            condition = f"({' OR '.join(between)})"
+            condition = condition if is_left else f"NOT {condition}"
+        elif trees.flips_zero[node]:
             zero = f"{column} BETWEEN {number(-ZERO)} AND {number(ZERO)}"
-            condition = f"{condition} OR {zero}" if trees.nan_left[node] else f"({condition} AND NOT {zero})"
-        if trees.nan_left[node] and formula.missing != "zero":
+            if trees.nan_left[node] == is_left:
+                condition = f"{column} {'<=' if is_left else '>'} {threshold} OR {zero}"
+            else:
+                condition = f"{column} {'<=' if is_left else '>'} {threshold} AND NOT {zero}"
+        else:
+            condition = f"{column} {'<=' if is_left else '>'} {threshold}"
+        if trees.nan_left[node] == is_left and formula.decides_missing and formula.missing != "zero":
             condition = f"{condition} OR {column} IS NULL"
-        return f"({condition})" if " OR " in condition else condition
+        return condition
 
 
 def _nest(node: Node, column: str) -> str:
@@ -282,23 +262,6 @@ def number(value: float) -> str:
 def _sum(terms: Sequence[str]) -> str:
     """The sum of the terms, one on each line; a long one as the sum of two halves."""
     if len(terms) <= _FLAT:
-        return "  (" + f"\n{_PLUS}".join(terms) + ")"
+        return "  (" + "\n   + ".join(terms) + ")"
     middle = len(terms) // 2
     return f"  (\n{_sum(terms[:middle])}\n  +\n{_sum(terms[middle:])}\n  )"
-
-
-def _add_up(lines: list[str], column: Callable[[str], Vector]) -> Vector:
-    """The value of a text that :func:`_sum` wrote, whose lines are taken from the end of the list, term after term."""
-    line = lines.pop()
-    if line == "  (":
-        total = _add_up(lines, column)
-        lines.pop()  # the sign
-        total += _add_up(lines, column)
-    else:
-        block = [line.removeprefix("  (")]
-        while lines and lines[-1].startswith(_PLUS):
-            block.append(lines.pop().removeprefix(_PLUS))
-        block[-1] = block[-1].removesuffix(")")
-        return sum(map(column, block[1:]), column(block[0]))
-    lines.pop()  # the bracket
-    return total

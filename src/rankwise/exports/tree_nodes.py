@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,48 @@ def categories_of(trees: TreeEnsemble, node: int) -> tuple[int, ...]:
     if not len(words):
         return ()
     return tuple(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+
+
+class LeafPlaces(NamedTuple):
+    """The leaves of every tree from left to right.
+
+    Attributes
+    ----------
+    first : list of int
+        For every node, the place in its tree of the first leaf below it.
+    middle : list of int
+        The place of the first leaf in its right part.
+    last : list of int
+        The place after its last leaf.
+    value : ndarray
+        The values of the leaves of every tree in the order of their places.
+    """
+
+    first: list[int]
+    middle: list[int]
+    last: list[int]
+    value: Vector
+
+
+def place_leaves(trees: TreeEnsemble) -> LeafPlaces:
+    """Number the leaves of every tree from left to right."""
+    start, left, right = trees.start.tolist(), trees.left.tolist(), trees.right.tolist()
+    n_nodes = len(left)
+    size, first, middle = [1] * n_nodes, [0] * n_nodes, [0] * n_nodes
+    value = trees.value.copy()
+    for tree in range(trees.n_trees):
+        begin, end = start[tree], start[tree + 1]
+        for node in range(end - 1, begin - 1, -1):  # children before their parents
+            size[node] = sum(1 if child < 0 else size[begin + child] for child in (left[node], right[node]))
+        for node in range(begin, end):
+            child = left[node]
+            middle[node] = first[node] + (1 if child < 0 else size[begin + child])
+            for child, place in ((left[node], first[node]), (right[node], middle[node])):
+                if child < 0:
+                    value[begin + tree + place] = trees.value[begin + tree - 1 - child]
+                else:
+                    first[begin + child] = place
+    return LeafPlaces(first, middle, [place + own for place, own in zip(first, size, strict=True)], value)
 
 
 def balance(feature: int, cuts: Vector, leaves: Sequence[Leaf]) -> Node:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,13 +73,19 @@ class Vespa(Target):
     def write(self, formula: Formula | CurveSum, called: str, columns: ColumnFeatures | None = None) -> Written:
         """Write the rank profile."""
         # names become part of an expression, so they are checked one by one
-        if columns is None:
-            features, functions = [rank_feature(name) for name in formula.names], list[str]()
-        else:
+        plain = [rank_feature(name) for name in formula.names] if columns is None else []
+        features, functions = plain, list[str]()
+        if columns is not None:
             features, functions = _column_functions(columns, called)
+        elif formula.missing == "zero":
+            zero, used = (ColumnStep("fill", 0.0),), _used(formula)
+            chains = tuple((place, zero if place in used else ()) for place in range(len(plain)))
+            features, functions = _column_functions(
+                ColumnFeatures(formula.names, (False,) * len(plain), chains, ()), called
+            )
         terms, constant, used = _terms(formula, features)
         lines = [*terms, _number(constant)] if constant or not terms else terms
-        shown = [features[place] for place in used]
+        shown = [plain[place] for place in used] if plain else []
         if columns is not None:
             shown = [rank_feature(name) for name, text in zip(columns.names, columns.is_text, strict=True) if not text]
         text = write_profile(called, "second", self.rerank, lines, shown, functions)
@@ -95,6 +100,8 @@ class Vespa(Target):
             missing = f"an attribute without a value is NaN for float and double, and {MEDIAN}"
         if isinstance(formula, TreeSum) and formula.trees.categorical.any():
             missing += "; categories are compared as whole numbers"
+        if columns is None and formula.missing == "zero":
+            missing = "an attribute without a value is NaN for float and double, and counts 0; use these types"
         if columns is not None and columns.uses("fill"):
             missing = "an attribute without a value is NaN for float and double, which is filled; use these types"
         notes = (
@@ -109,9 +116,8 @@ class Vespa(Target):
         """Score as Vespa does, term after term."""
         (text,) = files.values()
         place_of = {rank_feature(name): place for place, name in enumerate(names)}
-        if X.dtype == object:
-            given: Any = X
-            place_of, rows = _read_functions(str(text), given, place_of)
+        if X.dtype == object or _FUNCTION.search(str(text)):
+            place_of, rows = _read_functions(str(text), X.astype(object), place_of)
         else:
             rows = np.asarray(X, dtype=np.float64)
         total = np.zeros(len(X))
@@ -125,6 +131,11 @@ class Vespa(Target):
             else:
                 total += float(term)
         return total
+
+
+def _used(formula: Formula | CurveSum) -> list[int]:
+    """The features that the formula looks at."""
+    return sorted(set(formula.feature.tolist())) if isinstance(formula, StepSum) else formula.used
 
 
 def _column_functions(columns: ColumnFeatures, called: str) -> tuple[list[str], list[str]]:
@@ -174,7 +185,7 @@ def _terms(formula: Formula | CurveSum, features: list[str]) -> tuple[list[str],
     if isinstance(formula, StepSum):
         steps = zip(formula.feature.tolist(), formula.threshold, formula.alpha, strict=True)
         terms = [f"if ({features[one]} > {_number(cut)}, {_number(alpha)}, 0)" for one, cut, alpha in steps]
-        return terms, formula.constant, sorted(set(formula.feature.tolist()))
+        return terms, formula.constant, _used(formula)
     if isinstance(formula, CurveSum):
         return _curves(formula, features), formula.constant, formula.used or [0]
     refuse_rules(formula, "Vespa", "sql, python or c", categories=False)

@@ -1,7 +1,9 @@
-"""Features that the learning to rank plugins of Elasticsearch and OpenSearch log into their search responses.
+"""Features that engines log into their search responses: the learning to rank plugins of Elasticsearch and OpenSearch,
+and Solr's transformer of documents.
 
 A search with an ``sltr`` query and ``ext.ltr_log`` returns, with every hit, ``fields._ltrlog[0].NAME``, a list of
-{"name": feature, "value": number}. :func:`read_ltr_log` joins such responses with judgments. The response does not say
+{"name": feature, "value": number}. One of Solr with ``fl=id,[features]`` returns, with every document, a text
+``feature=number,feature=number``. :func:`read_ltr_log` joins such responses with judgments. The response does not say
 which query it answers: each is given under its query id.
 """
 
@@ -15,6 +17,7 @@ import numpy as np
 from rankwise._parameters import validated
 from rankwise.errors import DataError, FileFormatError
 from rankwise.io.json_text import items_of, member, number_of, read_json, text_of
+from rankwise.io.sources import plain_number
 from rankwise.io.trec import as_qrels, by_query, with_judgments
 from rankwise.queries.checks import Missing
 from rankwise.queries.queries import Queries
@@ -51,12 +54,14 @@ def read_ltr_log(
     qid : sequence, default=None
         The query ids of responses that do not hold them.
     log : str, default=None
-        The name of the log entry, ``name`` in ``log_specs``; None takes the only one.
+        The name of the log entry, ``name`` in ``log_specs``; in Solr the name of the member, ``[features]`` or its
+        alias. None takes the only one.
     features : sequence of str, default=None
         The features to read, in this order; None takes all, in the order of their first appearance.
     missing : {"error", "zero", "min", "keep"}, default="error"
         What to do with features that did not match a document, which the plugin logs without a value, and with those
         that an entry lacks, as in :meth:`rankwise.Queries.from_arrays`. The plugin's models compute with 0 for them.
+        Solr's dense format has defaults in their place, its sparse one leaves them out.
     unjudged : {"error", "drop", "zero"}, default="error"
         What to do with a hit that has no judgment: an error; leave it out; or label 0, marked as not judged.
 
@@ -82,7 +87,8 @@ def read_ltr_log(
     documents: dict[str, dict[str, dict[str, float]]] = {}
     for query, response, where in _by_query_id(responses, qid):
         own = documents.setdefault(query, {})
-        for docid, values in _hits(response, log, where):
+        read = _solr_documents if isinstance(response, dict) and "response" in response else _hits
+        for docid, values in read(response, log, where):
             if docid in own:
                 raise DataError(f"{where}: document {docid!r:.60} occurs twice in query {query!r:.60}")
             own[docid] = values
@@ -140,7 +146,7 @@ def _by_query_id(given: Any, qid: Sequence[Any] | None) -> Iterator[tuple[str, A
         if isinstance(value, dict) and "qid" in value:
             query = text_of(value["qid"], "qid", where)
             yield query, value, f"{where} (query {query!r:.60})"
-        elif isinstance(value, dict) and "hits" in value:
+        elif isinstance(value, dict) and ("hits" in value or "responseHeader" in value):
             raise DataError(f"{where} does not say which query it answers: expected a member 'qid', or give qid=")
         else:
             for query, response in items_of(value, "responses by query id", where):
@@ -166,6 +172,28 @@ def _hits(response: Any, log: str | None, where: str) -> Iterator[Document]:
             raise DataError(f"{place} has the log entries {', '.join(map(repr, logs)) or 'none'}: choose one by log=")
         name = next(iter(logs)) if log is None else log
         yield docid, _values(member(logs, name, list, f"{place}, _ltrlog"), place)
+
+
+def _solr_documents(response: Any, log: str | None, where: str) -> Iterator[Document]:
+    """(document id, features) of every document of Solr."""
+    if isinstance(response.get("error"), dict):
+        raise FileFormatError(f"{where} is an error of the engine, expected documents: {response['error']!r:.200}")
+    documents = member(member(response, "response", dict, where), "docs", list, f"{where}, response")
+    for document in documents:
+        members = dict(items_of(document, "a document", where))
+        docid = text_of(members.get("id"), "the id of a document", where)
+        place = f"{where}, document {docid!r:.60}"
+        logs = [name for name in members if name.startswith("[features")] if log is None else [log]
+        if len(logs) != 1 or not isinstance(members.get(logs[0]), str):
+            raise FileFormatError(f"{place} has no logged features: ask for fl=id,[features], or name them by log=")
+        values: dict[str, float] = {}
+        for pair in filter(None, members[logs[0]].split(",")):
+            name, equals, value = pair.rpartition("=")
+            number = plain_number(value) if equals else None
+            if number is None or name in values:
+                raise FileFormatError(f"{place}: expected feature=number, each once, got {pair!r:.60}")
+            values[name] = number
+        yield docid, values
 
 
 def _values(entry: list[Any], where: str) -> dict[str, float]:
