@@ -120,7 +120,7 @@ def mean_interval(
     """
     refuse_unless_known("mean_interval", method, ends, span)
     refuse_unless_chance("mean_interval", delta=delta)
-    x = scale_values("mean_interval", _drop_uncounted(values, weight), span)
+    x = scale_values("mean_interval", blank_uncounted(values, weight), span)
     if not len(x):
         raise RankwiseError("mean_interval: an interval requires the value of at least one query")
     low, high, terms = _FOUND[method](x, delta, ends)
@@ -224,8 +224,8 @@ def scale_values(where: str, values: Floats, span: tuple[float, float]) -> Float
     return np.clip(x, 0.0, 1.0)
 
 
-def _drop_uncounted(values: ArrayLike, weight: ArrayLike | None) -> Floats:
-    """The values of the queries whose weight is not 0; weights that differ raise an error."""
+def blank_uncounted(values: ArrayLike, weight: ArrayLike | None) -> Floats:
+    """The values, NaN for queries of weight 0; weights that differ raise an error."""
     found = np.asarray(values, dtype=np.float64)
     if weight is None:
         return found
@@ -237,7 +237,7 @@ def _drop_uncounted(values: ArrayLike, weight: ArrayLike | None) -> Floats:
         raise RankwiseError(
             f"hold-out intervals require equal query weights, got weights between {kept.min():g} and {kept.max():g}"
         )
-    return np.asarray(found[weights != 0])
+    return np.where(weights != 0, found, math.nan)
 
 
 Found = tuple[float, float, dict[str, float]]
