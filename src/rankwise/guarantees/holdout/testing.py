@@ -180,25 +180,32 @@ class RunningTest(ShownAsFacts):
         """Number of values so far."""
         return self._moments.count
 
-    def update(self, values: ArrayLike) -> bool:
+    def update(self, values: ArrayLike, *, optional: ArrayLike | None = None) -> bool:
         """Add the next values, one after the other.
 
         Parameters
         ----------
         values : float or array-like
             The next values; NaN is left out.
+        optional : array-like of bool, default=None
+            Whether it is open that a value is a draw. Such a value may lower the capital and does not raise it, so the
+            capital is at most that of the draws alone, whichever they are: bets may depend on anything before them.
 
         Returns
         -------
         bool
             Whether it is shown that the mean is above the threshold.
         """
-        x = scale_values("RunningTest", np.atleast_1d(np.asarray(values, dtype=np.float64)), self.span)
+        given = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        x, counted = scale_values("RunningTest", given, self.span), ~np.isnan(given)
         theta = (self.threshold - self.span[0]) / (self.span[1] - self.span[0])
         place, wanted = self._moments.count + np.arange(1, len(x) + 1), math.log(1 / self.level)
         _, variances = self._moments.before(x)
         sizes = np.minimum(np.sqrt(2 * wanted / (variances * place * np.log(place + 1))), SHARE / theta)
-        capital = np.add.accumulate(np.concatenate([[self._log_capital], np.log1p(sizes * (x - theta))]))
+        growth = np.log1p(sizes * (x - theta))
+        if optional is not None:
+            growth = np.where(np.asarray(optional, dtype=bool)[counted], np.minimum(growth, 0.0), growth)
+        capital = np.add.accumulate(np.concatenate([[self._log_capital], growth]))
         self._log_capital = float(capital[-1])
         self.shown = self.shown or bool((capital >= wanted).any())
         return self.shown
