@@ -23,6 +23,7 @@ from rankwise.guarantees._bound import HOLDOUT, Scope, refuse_unless_chance
 from rankwise.guarantees.holdout.intervals import Plan, blank_uncounted
 from rankwise.guarantees.holdout.testing import RunningTest, level_of_attempt, queries_to_show, shows_above
 from rankwise.measures._base import Empty, Measure, Ties, settle
+from rankwise.queries.checks import plural
 from rankwise.queries.fingerprints import fingerprints
 from rankwise.queries.overlap import same_content
 from rankwise.queries.queries import Queries, as_queries
@@ -294,6 +295,7 @@ class Gate(ShownAsFacts):
             "delta": delta,
             **self._conventions,
         }
+        self._described: tuple[Any, Any] = (None, None)
         self._state = GateState(state, question, None if self.holdout is None else digest_of_holdout(self.holdout))
 
     # ------------------------------------------------------------------------------------------- what was asked
@@ -346,8 +348,7 @@ class Gate(ShownAsFacts):
             return self._decide(attempts, known, again=True)
         # outside of the lock: only the test itself needs to be alone
         new, values = self._measured(model, self.holdout)
-        count, about = describe(new.queries, self._measures, self._conventions)
-        group = same_content(new.queries)
+        count, about, group = self._about(new.queries)
         with self._state.locked() as attempts:
             known = _find(attempts, digest, against)
             if known is not None:
@@ -376,6 +377,15 @@ class Gate(ShownAsFacts):
             )
         old = kept[self._baseline.digest]
         return replace(new, same=new.same | old.same, changed=new.changed or old.changed), new.values - old.values
+
+    def _about(self, queries: Queries) -> tuple[int, str, NDArray[np.int64]]:
+        """How many queries count, what they are, and which repeat each other; computed once for the hold-out itself."""
+        if queries is self._described[0]:
+            return self._described[1]
+        found = (*describe(queries, self._measures, self._conventions), same_content(queries))
+        if queries is self.holdout:
+            self._described = queries, found
+        return found
 
     def _level(self, attempts: list[Attempt]) -> float:
         """The level of the attempt after these."""
@@ -413,7 +423,7 @@ class Gate(ShownAsFacts):
         else:
             pairs = zip(self.measures, self.thresholds, strict=True)
             asked = [f"{title} better than the model in use{_plus(one)}" for title, one in pairs]
-        counted = f"{self.attempts:,} attempts, {self.passed:,} passed; next level {self.next_level:.3g}"
+        counted = f"{plural(self.attempts, 'attempt')}, {self.passed:,} passed; next level {self.next_level:.3g}"
         return f"Gate({' and '.join(asked)}, delta={self.delta:g}; {counted})"
 
     # ------------------------------------------------------------------------------------------- queries that arrive

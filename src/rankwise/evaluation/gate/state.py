@@ -22,6 +22,7 @@ from typing import Any
 from rankwise._files import path_of, refusing, take_lock, writing
 from rankwise._store import canonical_json, digest_bytes
 from rankwise.errors import FileFormatError, RankwiseError
+from rankwise.queries.checks import plural
 
 LAYOUT = 1
 # Seconds to wait for another process, which holds the lock for as long as a test takes.
@@ -175,15 +176,15 @@ class GateState:
             return
         if found is None or found.id != known:
             raise RankwiseError(
-                f"these queries are the hold-out of a gate whose state is {kept}, with {attempts:,} attempts: ask that "
+                f"these queries are the hold-out of a gate whose state is {kept}, with {plural(attempts, 'attempt')}: ask that "
                 "gate, because the answers of two gates on the same queries are not covered by either "
                 f"({place} remembers it)"
             )
         behind = len(found.attempts) < attempts or _values(found.attempts) < values
         if behind or found.history(attempts) != history:
             raise RankwiseError(
-                f"{path} is an older or a changed copy: it has {len(found.attempts):,} attempts, and {place} remembers "
-                f"{attempts:,} that were asked by {kept}; restore the newest state"
+                f"{path} is an older or a changed copy: it has {plural(len(found.attempts), 'attempt')}, and {place} "
+                f"remembers {attempts:,} of {kept}; restore the newest state"
             )
 
     def _write_record(self, path: Path) -> None:
