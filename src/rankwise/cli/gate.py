@@ -64,14 +64,11 @@ def gate(
     if as_json and markdown:
         raise RankwiseError("--json and --markdown cannot be combined")
     compared = against is not None
-    limits = (-allow, 1.0) if compared else (at_least if at_least is not None else 0.0, 1.0)
-    declared = _MARGIN[compared] if margin is None else margin, _SD[compared] if sd is None else sd
-    if margin is None:
-        declared = min(declared[0], (limits[1] - limits[0]) / 2), declared[1]
-    if not 0 < declared[0] < limits[1] - limits[0] or not declared[1] > 0:
+    room = 1 + allow if compared else 1 - (at_least or 0.0)  # between the threshold and the largest mean
+    wanted = min(_MARGIN[compared], room / 2) if margin is None else margin, _SD[compared] if sd is None else sd
+    if room > 0 and not (0 < wanted[0] < room and wanted[1] > 0):
         raise RankwiseError(
-            f"--margin must be above 0 and below {limits[1] - limits[0]:g}, and --sd above 0, got {declared[0]:g} and "
-            f"{declared[1]:g}"
+            f"--margin must be above 0 and below {room:g}, and --sd above 0, got {wanted[0]:g} and {wanted[1]:g}"
         )
     given = {"at_least": at_least} if against is None else {"allow": allow}
     if compared and at_least is not None:
@@ -84,7 +81,7 @@ def gate(
     except Exception as error:  # exit code 1 is an answer, so nothing else may end with it
         traceback.print_exc()
         raise typer.Exit(_ERROR) from error
-    _show(decision, declared, markdown, as_json)
+    _show(decision, wanted, markdown, as_json)
     if not decision.passed:
         raise typer.Exit(_NOT_PASSED)
 
@@ -129,15 +126,15 @@ def _open(data: Path, rankers: dict[Path, Any], reads: dict[str, Any]) -> Any:
     return table
 
 
-def _show(decision: "Decision", declared: tuple[float, float], markdown: bool, as_json: bool) -> None:
+def _show(decision: "Decision", wanted: tuple[float, float], markdown: bool, as_json: bool) -> None:
     """Print the decision; the answer is the exit code, also where nobody reads what is printed."""
     try:
         if as_json:
             print(json.dumps(decision.to_dict()))
         elif markdown:
-            print(decision.to_markdown(*declared))
+            print(decision.to_markdown(*wanted))
         else:
-            wording.new_console().print(decision.table(*declared).rich())
+            wording.new_console().print(decision.table(*wanted).rich())
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
