@@ -38,6 +38,7 @@ from experiments import (
     coverage,
     direct,
     exported,
+    gate,
     growth,
     holdout_widths,
     hybrid,
@@ -91,7 +92,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
         },
         "choose_ranker.md": {"measured": direct.short_table(results), "trees": trees.table(stored("trees_results"))},
         "clicks.md": {name: part(stored("clicks")) for name, part in clicks.PARTS.items()},
-        "coverage.md": coverage.tables(stored("coverage")),
+        "coverage.md": {**coverage.tables(stored("coverage")), **gate.coverage_blocks(stored("gate"))},
         "direct.md": {
             "ohsumed": direct.table(results["ohsumed"], "ohsumed"),
             "mq2008": direct.table(results["mq2008"], "mq2008"),
@@ -140,6 +141,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "splits": serve_guarantees.as_table(stored("serve_guarantees")),
             "loads": serve.as_table(stored("serve_results")),
         },
+        "ship.md": gate.blocks(stored("gate")),
         "smoothrank.md": {
             **smoothrank.tables(stored("smoothrank_results")),
             "grid": smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),

@@ -354,7 +354,8 @@ class Gate(ShownAsFacts):
             if known is not None:
                 return self._decide(attempts, known, again=True)
             level = self._level(attempts)
-            rest: dict[str, Any] = {"span": self._span, "weight": new.queries.weight, "group": group, "seen": new.same}
+            rest: dict[str, Any] = {"span": self._span, "weight": new.queries.weight, "group": group}
+            rest["seen"] = new.same if new.same.any() else None
             tested = zip(values, self.thresholds, strict=True)
             shown = [shows_above(row, threshold, level, **rest) for row, threshold in tested]  # all, in equal time
             note = CHANGED if new.changed else _UNSURE if new.same.all() else ""
@@ -378,11 +379,13 @@ class Gate(ShownAsFacts):
         old = kept[self._baseline.digest]
         return replace(new, same=new.same | old.same, changed=new.changed or old.changed), new.values - old.values
 
-    def _about(self, queries: Queries) -> tuple[int, str, NDArray[np.int64]]:
-        """How many queries count, what they are, and which repeat each other; computed once for the hold-out itself."""
+    def _about(self, queries: Queries) -> tuple[int, str, NDArray[np.int64] | None]:
+        """How many queries count, what they are, and which repeat each other (None if none do), once for a hold-out."""
         if queries is self._described[0]:
             return self._described[1]
-        found = (*describe(queries, self._measures, self._conventions), same_content(queries))
+        group = same_content(queries)
+        repeats = group if group.max(initial=0) < len(group) - 1 else None
+        found = (*describe(queries, self._measures, self._conventions), repeats)
         if queries is self.holdout:
             self._described = queries, found
         return found
