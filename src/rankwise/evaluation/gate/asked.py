@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwise._store import canonical_json, digest_bytes, digest_state
 from rankwise._arrays import Mask
+from rankwise._store import canonical_json, digest_bytes, digest_state
 from rankwise.errors import DataError
 from rankwise.evaluation.evaluation import evaluate, predict_scores
 from rankwise.features.table import RawTable

@@ -167,8 +167,8 @@ class Gate(ShownAsFacts):
 
     .. math:: \delta_j = \frac{\delta}{j (j + 1) \, 2^{b + 1} \binom{j - 1}{b}}
 
-    (with :math:`2^{j - 1}` for :math:`2^{b + 1}` where b = j - 1). With probability 1 - delta no model ever passes whose
-    mean over future queries is not above the threshold. Several measures are one answer: a model passes if every
+    (with :math:`2^{j - 1}` for :math:`2^{b + 1}` where b = j - 1). With probability 1 - delta no model ever passes
+    whose mean over future queries is not above the threshold. Several measures are one answer: a model passes if every
     measure does, each at the level of the attempt.
 
     Parameters
