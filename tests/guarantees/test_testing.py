@@ -123,7 +123,7 @@ def test_a_false_claim_is_ever_shown_with_the_level_at_most(threshold, level):
 
 
 def test_a_copy_of_a_draw_never_helps():
-    """Whichever of two equal values are draws, the capital with the second one optional is at most that of the draws."""
+    """Of two equal values either may be the draw: with the second one optional the capital is at most that of both."""
     random = np.random.default_rng(0)
     for _ in range(50):
         values = random.random(20).round(1)
