@@ -240,11 +240,11 @@ class Gate(ShownAsFacts):
     >>> gate = rw.Gate(holdout, "nDCG@10", better_than=old, allow=0.01, state=None)
     >>> gate.ask(new)
     passed: mean nDCG@10 on future queries with a relevant document is above that of the model in use - 0.01
-    (attempt 1, level 0.025, 452 queries)
+    (attempt 1, level 0.025, 431 queries)
     >>> gate.ask(rw.RidgeRanker().fit(train[:5])).passed
     False
     >>> gate
-    Gate(nDCG@10 better than the model in use - 0.01, delta=0.05; 2 attempts, 1 passed; next level 0.00052)
+    Gate(nDCG@10 better than the model in use - 0.01, delta=0.05; 2 attempts, 1 passed; next level 0.000521)
     """
 
     scope: ClassVar[Scope] = replace(

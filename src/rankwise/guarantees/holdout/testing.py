@@ -167,7 +167,7 @@ class RunningTest(ShownAsFacts):
     >>> test = RunningTest(0.58, 0.05)
     >>> answers = [test.update(value) for value in [0.61, 0.32, 0.78, 0.95, 0.44, 0.57, 0.83, 0.70, 0.49, 0.66] * 30]
     >>> answers.index(True), test.n
-    (140, 300)
+    (77, 300)
     """
 
     def __init__(self, threshold: float, level: float, *, span: tuple[float, float] = (0.0, 1.0)) -> None:
