@@ -41,6 +41,7 @@ from experiments import (
     engines,
     exported,
     foreign_trees,
+    gate,
     growth,
     holdout_widths,
     hybrid,
@@ -95,7 +96,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
         },
         "choose_ranker.md": {"trees": trees.table(stored("trees_results"))},
         "clicks.md": {name: part(stored("clicks")) for name, part in clicks.PARTS.items()},
-        "coverage.md": coverage.tables(stored("coverage")),
+        "coverage.md": {**coverage.tables(stored("coverage")), **gate.coverage_blocks(stored("gate"))},
         "direct.md": {
             "ohsumed": direct.table(results["ohsumed"], "ohsumed"),
             "mq2008": direct.table(results["mq2008"], "mq2008"),
@@ -153,6 +154,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "splits": serve_guarantees.as_table(stored("serve_guarantees")),
             "loads": serve.as_table(stored("serve_results")),
         },
+        "ship.md": gate.blocks(stored("gate")),
     }
 
 

@@ -21,6 +21,7 @@ from rankwise.evaluation.comparison.cells import Cell
 from rankwise.evaluation.evaluation import Evaluation, evaluate, none_if_nan, plain_ids
 from rankwise.guarantees._bound import HOLDOUT, Scope, refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate
+from rankwise.guarantees.holdout.testing import level_of_each
 from rankwise.measures._base import Measure
 from rankwise.queries.fingerprints import Seen, fingerprints
 from rankwise.queries.folds import Fold
@@ -328,14 +329,10 @@ class Comparison:
         Each of the K certificates is computed at :math:`\delta / K`. The smallest may be quoted, or that of any ranker
         that was chosen by the test results.
 
-        Proof. For ranker k, let :math:`F_k` be the event that the headline of its certificate is false. Its model is a
-        function of the training and validation queries, so the test queries are independent of it and
-        :math:`P(F_k) \le \delta / K`. Let :math:`\hat k` be the chosen ranker, any function of all the data. If its
-        headline is false, some headline is, and by the union bound
-
-        .. math:: P(F_{\hat k}) \le P\Big(\bigcup_k F_k\Big) \le \sum_{k=1}^K P(F_k) \le \delta .
-
-        Nothing is assumed about how the rankers depend on each other.
+        Proof. The model of each ranker is a function of the training and validation queries, so the test queries are
+        independent of it, and the headline of its certificate is false with probability :math:`\delta / K` at most. By
+        the union bound none is false with probability :math:`1 - \delta`, whoever is chosen
+        (:func:`~rankwise.guarantees.holdout.testing.level_of_each`).
 
         Parameters
         ----------
@@ -359,7 +356,8 @@ class Comparison:
         [0.05, 0.05]
         """
         refuse_unless_chance("certificates", delta=delta)
-        return {name: self._certify(name, delta / len(self.results)) for name in self._resolve_names("of", of)}
+        level = level_of_each(delta, len(self.results))
+        return {name: self._certify(name, level) for name in self._resolve_names("of", of)}
 
     def _resolve_names(self, argument: str, names: Sequence[str] | None) -> list[str]:
         """The rankers that an argument names, all for None."""

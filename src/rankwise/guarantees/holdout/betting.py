@@ -61,6 +61,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+# The logarithm of a final capital as a function of the mean m that is bet against.
+Capital = Callable[[float], float]
 
 # The share c of the capital that may be lost at once. Any number below 1 is valid; the authors name 1/2 and 3/4. On
 # Bernoulli samples of 5 to 50 values with a mean of 0.95, 3/4 gives intervals that are 12 to 18% narrower; with a mean
@@ -157,6 +159,24 @@ def lower_end(x: Floats, alpha: float) -> float:
         A lower bound on the mean of independent draws, with probability 1 - alpha. It is too small by at most
         ``ACCURACY``.
     """
+    return _largest_refuted(capital_of_values(x, alpha), alpha)
+
+
+def capital_of_values(x: Floats, alpha: float) -> Capital:
+    """The logarithm of the final capital of all gamblers, who bet on n values in [0, 1], as a function of the mean m.
+
+    Parameters
+    ----------
+    x : ndarray, shape (n,)
+        Values.
+    alpha : float
+        The level that the sizes of bets are made for; the capital is valid at any.
+
+    Returns
+    -------
+    callable
+        m -> the logarithm of the capital, which falls along m.
+    """
     values = np.asarray(x, dtype=np.float64)
     ordered = values[fix_orders(len(values))]
     sizes, orders, steady = bets(ordered, alpha), len(ordered), fix_sizes(len(values), alpha)[:, None]
@@ -166,7 +186,7 @@ def lower_end(x: Floats, alpha: float) -> float:
         fixed = np.logaddexp.reduce(log_capital(values, steady, m)) - math.log(len(steady))
         return float(np.logaddexp(adaptive, fixed)) - math.log(2)
 
-    return _largest_refuted(capital, alpha)
+    return capital
 
 
 @lru_cache(maxsize=2)
@@ -217,6 +237,26 @@ def lower_end_of_readings(sure: Floats, optional: Floats, alpha: float) -> float
     1/alpha; so, only if that of the true reading does. Hence both functions together fail with probability alpha, and
     whether data leave readings open may depend on the data.
     """
+    return _largest_refuted(capital_of_readings(sure, optional, alpha), alpha)
+
+
+def capital_of_readings(sure: Floats, optional: Floats, alpha: float) -> Capital:
+    """The logarithm of the smallest final capital, over the number of optional values that are draws, as a function.
+
+    Parameters
+    ----------
+    sure : ndarray, shape (n_sure,)
+        Values in [0, 1] that are draws; at least one.
+    optional : ndarray, shape (n_optional,)
+        Values in [0, 1] of which any may be draws, or none.
+    alpha : float
+        The level that the sizes of bets are made for.
+
+    Returns
+    -------
+    callable
+        m -> the logarithm of the smallest K_N(m) of :func:`lower_end_of_readings`, which falls along m.
+    """
     values, rest = np.asarray(sure, dtype=np.float64), np.sort(np.asarray(optional, dtype=np.float64))
     lengths = [(len(values) + more - 1).bit_length() for more in range(len(rest) + 1)]
     games = []  # one for each power of 2 that the number of values is rounded up to
@@ -234,10 +274,10 @@ def lower_end_of_readings(sure: Floats, optional: Floats, alpha: float) -> float
             lowest = min(lowest, float(np.logaddexp.reduce(logs, axis=0).min()) - math.log(2 * len(bet)))
         return lowest
 
-    return _largest_refuted(capital, alpha)
+    return capital
 
 
-def _largest_refuted(log_capital_against: Callable[[float], float], alpha: float) -> float:
+def _largest_refuted(log_capital_against: Capital, alpha: float) -> float:
     """The largest m with a capital of 1/alpha or more, too small by at most ``ACCURACY``; capital falls along m."""
     wanted, refuted, kept = math.log(1 / alpha), 0.0, 1.0
     if log_capital_against(0.0) < wanted:
@@ -335,6 +375,8 @@ class Readings:
         Readings(sure=array([0.4, 0.2]), optional=array([0.1]))
         """
         values = np.asarray(losses, dtype=np.float64)
+        if group is None and seen is None:
+            return cls(values[~np.isnan(values)], np.empty(0))
         group = np.arange(len(values)) if group is None else group
         aside = np.isnan(values) if seen is None else np.isnan(values) | seen
         counted = np.flatnonzero(~np.isin(group, group[aside]))
@@ -342,6 +384,24 @@ class Readings:
         sure = np.sort(order[np.unique(group[order], return_index=True)[1]])
         rest = np.setdiff1d(np.flatnonzero(~np.isnan(values)), sure)
         return cls(values[sure], np.sort(values[rest])[::-1])
+
+    def capital(self, alpha: float) -> Capital:
+        """The logarithm of the capital of bets on 1 - loss, at least one of which is sure to be a draw.
+
+        Parameters
+        ----------
+        alpha : float
+            The level that the sizes of bets are made for.
+
+        Returns
+        -------
+        callable
+            m -> the logarithm of the capital of all gamblers or, where losses are optional, of those whose bets have
+            fixed sizes, the smallest of all readings.
+        """
+        if len(self.optional):
+            return capital_of_readings(1 - self.sure, 1 - self.optional, alpha)
+        return capital_of_values(1 - self.sure, alpha)
 
     @property
     def largest_mean(self) -> float:
