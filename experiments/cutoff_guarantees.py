@@ -1,0 +1,280 @@
+"""How often cut-offs fail, and how much they keep: ``python3 run.py python -m experiments.cutoff_guarantees``.
+
+In three worlds 20,000 judged queries stand for the population, so that every mean is an exact sum. A calibration set
+is a sample of them; the cut-off that it gives fails if the demand does not hold for the population. Beside it stand the
+best cut of the population, and the rule that takes the last cut which the mean of the sample meets. ``--repetitions
+1000`` is the number of calibration sets per cell, and ``--seed 0`` where all random numbers come from. Writes
+docs/cutoff_guarantees.json and docs/figures/cutoff_guarantees.png; ``--redraw`` makes the figure from the stored
+numbers. About a quarter of an hour on one core.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+import rankwise as rw
+from experiments.coverage_counts import Count
+from experiments.pages import DOCS, markdown_table
+from rankwise._arrays import Numbers, Vector
+from rankwise._files import writing
+from rankwise._progress import progress
+from rankwise.guarantees.cutoff import places, standardize
+from rankwise.guarantees.holdout.cutting import CutSequence, DrawnQueries, count_shown_cuts
+from rankwise.guarantees.holdout.demands import Demand, KeptValues, kept_values
+from rankwise.guarantees.holdout.testing import count_until_failure
+
+RESULTS = DOCS / "cutoff_guarantees.json"
+DELTA, REPETITIONS = 0.05, 1_000
+QUERIES, TRAINING = 20_000, 300
+SIZES = (100, 300, 1_000)
+USUAL = 300
+
+
+# ------------------------------------------------------------------------------------------------------------- worlds
+
+
+@dataclass(frozen=True)
+class Population:
+    """Queries that all count the same, with the scores of a ranker."""
+
+    queries: rw.Queries
+    scores: Vector
+
+
+def simulated() -> Population:
+    """Ridge regression on simulated lists of 50 documents."""
+    lists = rw.make_lists(TRAINING + QUERIES, documents=50, random_state=0)
+    model = rw.RidgeRanker(n_jobs=1).fit(lists[:TRAINING])
+    return Population(lists[TRAINING:], model.predict(lists[TRAINING:]))
+
+
+def not_comparable() -> Population:
+    """The same, and every query has a scale and an offset of scores of its own."""
+    known, random = population("simulated"), np.random.default_rng(1)
+    scale, offset = np.exp(random.standard_normal(QUERIES)), 2 * random.standard_normal(QUERIES)
+    owner = known.queries.query_of_row
+    return Population(known.queries, scale[owner] * known.scores + offset[owner])
+
+
+def tied_and_empty() -> Population:
+    """Lists of 1 to 30 documents with eleven scores, four in ten of them without a relevant document."""
+    random = np.random.default_rng(2)
+    sizes = random.integers(1, 31, size=QUERIES)
+    owner = np.repeat(np.arange(QUERIES), sizes)
+    useful = random.standard_normal(len(owner)) + 0.7 * random.standard_normal(QUERIES)[owner]
+    labels = np.digitize(useful, [1.2, 2.2]).astype(float)
+    labels[(random.random(QUERIES) < 0.3)[owner]] = 0.0
+    scores = np.round(np.clip(useful + 0.8 * random.standard_normal(len(owner)), -2.5, 2.5) * 2) / 2
+    return Population(rw.Queries.from_arrays(scores[:, None], labels, group=sizes), scores)
+
+
+WORLDS: dict[str, Callable[[], Population]] = {
+    "simulated": simulated,
+    "not comparable": not_comparable,
+    "tied and empty": tied_and_empty,
+}
+# The demands, by world: each can be met, and none by everything.
+KEEP = {
+    "simulated": ("recall(rel=2)>=0.9", "precision>=0.5", "nDCG@10 lost<=0.03"),
+    "not comparable": ("recall(rel=2)>=0.9", "precision>=0.5", "nDCG@10 lost<=0.03"),
+    "tied and empty": ("recall>=0.9", "precision>=0.4", "nDCG@10 lost<=0.03"),
+}
+
+
+@cache
+def population(world: str) -> Population:
+    """The population of a world."""
+    return WORLDS[world]()
+
+
+# ------------------------------------------------------------------------------------------------------------- cells
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is repeated: a world, a demand, what is cut by, and the number of calibration queries."""
+
+    world: str
+    keep: str
+    by: str
+    n: int
+
+
+ALL_CELLS = (
+    *(Cell("simulated", "recall(rel=2)>=0.9", "score", n) for n in SIZES),
+    *(
+        Cell(world, keep, by, USUAL)
+        for world in WORLDS
+        for keep in KEEP[world]
+        for by in ("score", "rank")
+        if (world, keep, by) != ("simulated", "recall(rel=2)>=0.9", "score")
+    ),
+    *(Cell("not comparable", keep, "standardized", USUAL) for keep in KEEP["not comparable"]),
+)
+
+
+class Prepared:
+    """A population with the values of a demand for every number of documents kept."""
+
+    def __init__(self, world: str, keep: str, by: str) -> None:
+        self.by, whole = by, population(world)
+        queries = whole.queries
+        self.demand = Demand.parse(keep)
+        self.values = kept_values(self.demand, queries, whole.scores)
+        scores = whole.scores
+        if by == "standardized":
+            scores = standardize(scores, queries.query_of_row, queries.sizes)
+        self.scores = scores if by != "rank" else places(scores, queries.query_of_row, queries.sizes).astype(float)
+        self.owner, self.sizes, self.start = queries.query_of_row, queries.sizes, self.values.start
+
+    def sample(self, which: Numbers) -> tuple[CutSequence, KeptValues]:
+        """The cuts and the values of some queries, drawn with repetition."""
+        sizes = self.sizes[which]
+        start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        own = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+        query = np.repeat(np.arange(len(which)), sizes)
+        places_of_values = np.repeat(self.values.first[which], sizes + 1)
+        within = np.arange(start[-1] + len(which)) - np.repeat(start[:-1] + np.arange(len(which)), sizes + 1)
+        values = KeptValues(self.demand, start, np.arange(start[-1]), self.values.values[places_of_values + within])
+        falling = self.demand.begins_with_all
+        if self.by == "rank":
+            return CutSequence.of_ranks(sizes, falling=falling), values
+        return CutSequence.of(self.scores[self.start[which][query] + own], query, sizes, falling=falling), values
+
+    def truth(self, cut: float) -> tuple[float, float]:
+        """The mean over the population at a cut, and the share of the documents that it keeps."""
+        is_kept = self.scores <= cut if self.by == "rank" else self.scores >= cut
+        kept = np.bincount(self.owner[is_kept], minlength=len(self.sizes))
+        return float(np.nanmean(self.values.at(kept))), float(is_kept.mean())
+
+
+def last_met(sequence: CutSequence, values: KeptValues) -> float:
+    """The last cut before the first that the mean of these queries does not meet."""
+    goal = values.demand.goal
+
+    def met(step: int) -> bool:
+        return bool(np.nanmean(values.at(sequence.kept(step))) >= goal)
+
+    last, many = -1, len(sequence.cuts)
+    if sequence.falling and values.grows:
+        high = many
+        while high - last > 1:
+            middle = (last + high) // 2
+            last, high = (middle, high) if met(middle) else (last, middle)
+    else:
+        last = count_until_failure(map(met, range(many))) - 1
+    return sequence.cut_at(last)
+
+
+def run_cell(cell: Cell, repetitions: int, seed: int) -> dict[str, Any]:
+    """How often the cut-off, and the rule of the sample mean, fail in a cell, and what they keep."""
+    prepared = Prepared(cell.world, cell.keep, cell.by)
+    every = np.arange(QUERIES)
+    demand = prepared.demand
+    best = prepared.truth(last_met(*prepared.sample(every)))[1]
+    found: dict[str, Any] = {"failed": 0, "kept": [], "vacuous": 0, "naive failed": 0, "naive kept": []}
+    key = crc32(f"{cell.world} {cell.keep} {cell.by} {cell.n}".encode())
+    for repetition in range(repetitions):
+        random = np.random.default_rng([seed, key, repetition])
+        sequence, values = prepared.sample(random.integers(0, QUERIES, size=cell.n))
+        shown = count_shown_cuts(sequence, values, DrawnQueries(np.ones(cell.n, bool)), DELTA)
+        cuts = {"": sequence.cut_at(shown - 2) if shown else sequence.beginning, "naive ": last_met(sequence, values)}
+        found["vacuous"] += not shown
+        for rule, cut in cuts.items():
+            mean, kept = prepared.truth(cut)
+            found[f"{rule}failed"] += mean < demand.goal - 1e-12
+            found[f"{rule}kept"].append(kept)
+    return {
+        **vars(cell),
+        "repetitions": repetitions,
+        "failed": int(found["failed"]),
+        "vacuous": int(found["vacuous"]),
+        "kept": float(np.mean(found["kept"])),
+        "kept low and high": [float(one) for one in np.quantile(found["kept"], [0.05, 0.95])],
+        "best": best,
+        "naive failed": int(found["naive failed"]),
+        "naive kept": float(np.mean(found["naive kept"])),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- the page
+
+
+def interval(failed: int, repetitions: int) -> str:
+    """A rate with its exact 99% interval, in percent."""
+    low, high = Count.of(checked=repetitions, failed=failed).interval()
+    return f"{100 * failed / repetitions:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def false_ones(numbers: dict[str, Any]) -> list[str]:
+    """The cells that fail beyond the binomial interval."""
+    found = []
+    for one in numbers["cells"]:
+        low, _ = Count.of(checked=one["repetitions"], failed=one["failed"]).interval()
+        if low > numbers["delta"]:
+            found.append(f"{one['world']}, {one['keep']}, by {one['by']}, n = {one['n']}")
+    return found
+
+
+def table(numbers: dict[str, Any]) -> str:
+    """All cells."""
+    rows = [
+        [
+            one["world"],
+            f"`{one['keep']}`",
+            one["by"],
+            f"{one['n']:,}",
+            interval(one["failed"], one["repetitions"]),
+            f"{100 * one['kept']:.1f}",
+            f"{100 * one['best']:.1f}",
+            f"{100 * one['naive failed'] / one['repetitions']:.1f}",
+            f"{100 * one['naive kept']:.1f}",
+        ]
+        for one in numbers["cells"]
+    ]
+    head = ("world", "keep", "by", "queries", "fails, %", "keeps, %", "best cut, %", "mean rule fails, %", "keeps, %")
+    return markdown_table(head, rows)
+
+
+def cells_of(numbers: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
+    """The cells with these facts."""
+    return [one for one in numbers["cells"] if all(one[name] == value for name, value in wanted.items())]
+
+
+def collect(repetitions: int, seed: int, cells: Sequence[Cell] = ALL_CELLS) -> dict[str, Any]:
+    """All cells, as plain numbers."""
+    found = []
+    with progress("cells", len(cells)) as bar:
+        for cell in cells:
+            found.append(run_cell(cell, repetitions, seed))
+            bar.advance(1)
+    return {"delta": DELTA, "seed": seed, "population": QUERIES, "cells": found}
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="experiments.cutoff_guarantees", description="How often cut-offs fail.")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="calibration sets per cell")
+    parser.add_argument("--seed", type=int, default=0, help="where all random numbers come from")
+    given = parser.parse_args(arguments)
+    if given.repetitions < 1 or given.seed < 0:
+        parser.error("--repetitions is 1 or more, --seed is 0 or more")
+    numbers = collect(given.repetitions, given.seed)
+    with writing(RESULTS) as part:
+        cells = ",\n".join(json.dumps(one) for one in numbers.pop("cells"))
+        part.write_text(f'{json.dumps(numbers)[:-1]}, "cells": [\n{cells}\n]}}\n', encoding="utf-8")
+    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
+    print(table(stored))
+    false = [f"FALSE: {name}" for name in false_ones(stored)]
+    print("\n".join(false), end="\n" if false else "")
+    return 1 if false else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
