@@ -20,6 +20,7 @@ from rankwise.analysis.explanation import explain as explain
 from rankwise.evaluation.certificates import certify as certify
 from rankwise.evaluation.cutoffs import cutoff as cutoff
 from rankwise.evaluation.evaluation import evaluate as evaluate
+from rankwise.evaluation.gate.gate import Gate as Gate
 from rankwise.evaluation.statistics.multiple_testing import significance as significance
 from rankwise.exports.imports import read_model as read_model
 from rankwise.exports.write import export as export

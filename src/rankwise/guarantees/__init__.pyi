@@ -54,4 +54,6 @@ from rankwise.guarantees.holdout.intervals import paired_power as paired_power
 from rankwise.guarantees.holdout.intervals import queries_needed as queries_needed
 from rankwise.guarantees.holdout.sequences import ConfidenceSequence as ConfidenceSequence
 from rankwise.guarantees.holdout.sequences import confidence_sequence as confidence_sequence
+from rankwise.guarantees.holdout.testing import level_of_attempt as level_of_attempt
+from rankwise.guarantees.holdout.testing import queries_to_show as queries_to_show
 from rankwise.solvers.online.ledger import Ledger as Ledger

@@ -446,9 +446,12 @@ def _for_comparison(difference: float, sd: float, delta: float, power: float, b:
         "purpose": f"a difference of {difference:g}, found {100 * power:g}% of the time at level {100 * delta:g}%",
     }
     asked = {"difference": difference, "sd": sd, "delta": delta, "power": power}
+    # three points with the first five moments of a normal distribution, cut at the span
+    points = (difference + sd * math.sqrt(3) * np.array([-1.0, 0.0, 1.0])) / (2 * b)
+    values, chances = 0.5 + np.clip(points, -0.5, 0.5), np.array([1, 4, 1]) / 6
     return (
         Plan(
-            queries=first(lambda n: _interval_power(n, difference, sd, delta, b) >= power),
+            queries=first(lambda n: betting_power(n, 0.5, values, chances, delta / 2) >= power),
             method="guaranteed interval",
             statement="P(half of the capital against 0 >= 2/delta), its logarithm approximately normal",
             terms=asked | {"b": b},
@@ -464,29 +467,44 @@ def _for_comparison(difference: float, sd: float, delta: float, power: float, b:
     )
 
 
-def _interval_power(n: int, difference: float, sd: float, delta: float, b: float) -> float:
-    """Probability that :func:`difference_interval` by betting excludes 0, approximately.
+def betting_power(n: int, m: float, values: Floats, chances: Floats, alpha: float) -> float:
+    """Probability that bets on n values in [0, 1] refute the mean m at level alpha, approximately.
 
-    The differences, scaled from [-b, b] to [0, 1], are bet on against 1/2 with half of the capital at least, which has
-    to reach 1/alpha alone. The sizes of the bets are those for a sample variance that is as expected. The logarithm of
-    a factor has the mean and the variance that it has under three points with the first five moments of a normal
-    distribution, cut at the span.
+    They are bet on with half of the capital at least, which has to reach 1/alpha alone. The sizes of the bets are those
+    for a sample variance that is as expected; then the logarithm of the capital is a sum of independent terms, which is
+    approximately normal.
+
+    Parameters
+    ----------
+    n : int
+        Number of values.
+    m : float
+        The mean that is bet against.
+    values, chances : ndarray
+        What the values are, and how likely.
+    alpha : float
+        The level.
+
+    Returns
+    -------
+    float
+        The power.
     """
     from scipy.special import ndtr
 
-    wanted, shift, spread = math.log(2 / delta), difference / (2 * b), sd / (2 * b)
+    wanted, most = math.log(1 / alpha), betting.SHARE / m if m > 0 else math.inf
+    spread = float(((values - chances @ values) ** 2) @ chances)
     # bets change slowly, so blocks of later ones are as good as one in the middle of each
     edges = np.unique(np.rint(np.geomspace(_EACH, max(n, _EACH), 1_000)))
     edges = np.concatenate([np.arange(min(n, _EACH)), edges if n > _EACH else [n]])
     before, times = (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
-    variance = (0.25 + before * spread**2) / (before + 1)
-    bets = np.minimum(np.sqrt(2 * wanted / (n * variance)), betting.SHARE / 0.5)
-    points = np.clip(shift + spread * math.sqrt(3) * np.array([-1.0, 0.0, 1.0]), -0.5, 0.5)
-    growth, chance = np.log1p(bets[:, None] * points), np.array([1, 4, 1]) / 6
-    mean = (growth * chance).sum(axis=-1)
-    variances = (growth**2 * chance).sum(axis=-1) - mean**2
+    variance = (0.25 + before * spread) / (before + 1)
+    bets = np.minimum(np.sqrt(2 * wanted / (n * variance)), most)
+    growth = np.log1p(bets[:, None] * (values - m))
+    mean = growth @ chances
+    variances = growth**2 @ chances - mean**2
     excess = math.fsum(times * mean) - wanted - math.log(2)
-    return float(ndtr(excess / math.sqrt(math.fsum(times * variances))))
+    return float(ndtr(excess / math.sqrt(max(math.fsum(times * variances), 1e-300))))
 
 
 def paired_power(n: int, *, difference: float, sd: float, delta: float = 0.05) -> float:
