@@ -39,7 +39,7 @@ _COMMANDS = {
     "A first look": ("demo", "inspect", "convert", "split"),
     "One ranker": ("train", "rank", "evaluate", "export"),
     "Several rankers": ("compare", "report"),
-    "Guarantees": ("certify", "simulate"),
+    "Guarantees": ("certify", "cutoff", "simulate"),
     "A service": ("serve", "replay", "state"),
     "This installation": ("doctor", "warm"),
 }

@@ -20,8 +20,9 @@ achieve risk control. arXiv:2110.01052.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,19 @@ class CutSequence:
         turned = np.bincount(self.query[self.turn <= step], minlength=len(self.sizes))
         return np.asarray(self.sizes - turned if self.falling else turned)
 
+    def values_from(self, step: int, values: KeptValues) -> Iterator[Vector]:
+        """The values of all queries at this step and at each one after it; the same array, changed in place."""
+        order = np.argsort(self.turn, kind="stable")
+        ends = np.searchsorted(self.turn[order], np.arange(step + 1, len(self.cuts) + 1))
+        kept, move = self.kept(step), -1 if self.falling else 1
+        now = values.at(kept)
+        yield now
+        for first, last in pairwise(ends.tolist()):
+            turned = self.query[order[first:last]]
+            np.add.at(kept, turned, move)
+            now[turned] = values.values[values.first[turned] + kept[turned]]
+            yield now
+
     @property
     def beginning(self) -> float:
         """The cut of the beginning: everything is kept by a threshold of -inf, or a number of inf; nothing by inf or 0."""
@@ -219,18 +233,17 @@ def count_shown_cuts(sequence: CutSequence, values: KeptValues, drawn: DrawnQuer
     """
     goal = values.demand.goal
 
-    def shown_at_once(step: int) -> bool:
-        return drawn.show_by_fixed_bets(values.at(sequence.kept(step)), goal, level)
-
-    def shown(step: int) -> bool:
-        return shown_at_once(step) or drawn.show(values.at(sequence.kept(step)), goal, level)
+    def shown_at_once(now: Vector) -> bool:
+        return drawn.show_by_fixed_bets(now, goal, level)
 
     first = -1
     if sequence.falling and values.grows:
         low, high = -2, len(sequence.cuts)  # shown at once, and not
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if shown_at_once(middle) else (low, middle)
+            low, high = (middle, high) if shown_at_once(values.at(sequence.kept(middle))) else (low, middle)
         first = low + 1
-    steps: Sequence[int] = range(first, len(sequence.cuts))
-    return first + 1 + count_until_failure(map(shown, steps))
+    if first == len(sequence.cuts):
+        return first + 1
+    along = sequence.values_from(first, values)
+    return first + 1 + count_until_failure(shown_at_once(now) or drawn.show(now, goal, level) for now in along)

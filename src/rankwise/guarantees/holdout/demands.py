@@ -26,6 +26,7 @@ demand begins with nothing kept, it counts 0 as soon as a document is kept: such
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -158,7 +159,7 @@ class KeptValues:
     rows: Numbers
     values: Vector
 
-    @property
+    @cached_property
     def first(self) -> Numbers:
         """Where the values of each query begin."""
         return np.asarray(self.start[:-1] + np.arange(len(self.start) - 1))
@@ -167,7 +168,7 @@ class KeptValues:
         """The values of all queries that keep so many documents."""
         return np.asarray(self.values[self.first + kept])
 
-    @property
+    @cached_property
     def grows(self) -> bool:
         """Whether no value falls as more documents are kept."""
         steps = np.diff(self.values)
