@@ -33,6 +33,7 @@ def serve(
     window: float = option(1800, "Seconds after the first click until a ranking is closed.", min=0),
     retention: float = option(7, "Days that rankings without feedback are kept.", min=1),
     floor: float | None = option(None, "Promised value of the measure: raises an alarm once it is provably missed."),
+    cutoff: list[Path] | None = option(None, "A cut-off of a model, for requests with cut; may be repeated."),
     training: Path | None = option(
         None, "Training queries, whose feature ranges are the reference of the drift alarm."
     ),
@@ -83,6 +84,7 @@ def serve(
         if not files and not state.exists():
             raise RankwiseError("nothing to serve: give a model file, a state with models, or --demo")
         limits: dict[str, Any] = {"window": window, "retention": retention * 86_400, "floor": floor}
+        limits["cutoffs"] = cutoff or ()
         service = Service(state, dict(files), accept_loss=accept_loss, **limits)
         app = make_app(service, callers, access_log=access_log)
         if training is not None:

@@ -22,6 +22,7 @@ achieve risk control. arXiv:2110.01052.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -151,7 +152,7 @@ class CutSequence:
 
     @property
     def beginning(self) -> float:
-        """The cut of the beginning: everything is kept by a threshold of -inf, or a number of inf; nothing by inf or 0."""
+        """The cut of the beginning: -inf, or a number of inf, keeps everything, and inf, or a number of 0, nothing."""
         everything, nothing = (math.inf, 0.0) if self.by_rank else (-math.inf, math.inf)
         return everything if self.falling else nothing
 
@@ -165,9 +166,15 @@ class CutSequence:
         return float(-next_on_grid(-edge)[0] if self.falling else next_on_grid(edge)[0])
 
 
+@lru_cache(maxsize=16)
+def _sizes(n: int, level: float) -> NDArray[np.float64]:
+    """The fixed sizes of bets, which thousands of cuts share."""
+    return fix_sizes(n, level)[:, None]
+
+
 @dataclass(frozen=True)
 class DrawnQueries:
-    """What is known of the queries of a calibration set as draws, for :func:`~rankwise.guarantees.holdout.testing.shows_above`.
+    """What is known of the queries of a calibration set as draws.
 
     Attributes
     ----------
@@ -196,7 +203,7 @@ class DrawnQueries:
         known = values[self.counts & ~np.isnan(values)]
         if self.group is not None or self.seen is not None or not len(known):
             return False
-        capital = log_capital(known, fix_sizes(len(known), level)[:, None], goal)
+        capital = log_capital(known, _sizes(len(known), level), goal)
         return bool(np.logaddexp.reduce(capital) - math.log(2 * len(capital)) >= math.log(1 / level))
 
     def lower_end(self, values: Vector, level: float) -> float:
