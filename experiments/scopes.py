@@ -57,6 +57,7 @@ DECLARED: dict[tuple[str, str], str] = {
     ("guarantees.holdout.sequences", "RunningMean"): "running means: ledgers and certificates of the service",
     ("guarantees.holdout.intervals", "Plan"): "plans: `queries_needed`, `rankwise certify --half-width`",
     ("evaluation.comparison.comparison", "Comparison"): "comparisons, the report, the demo",
+    ("evaluation.gate.gate", "Gate"): "release gates: `Gate`, `rankwise gate`",
     ("evaluation.evaluation", "Evaluation"): "intervals of `evaluate` and `compare`",
     ("clicks.propensities", "Propensities"): "bounds of propensities",
     ("clicks.click_value", "ClickValue"): "values and gains from clicks",

@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 # thread waits changes no bit, and how many there are stays as it is. The libraries read this when they are loaded, so
 # it stands before every import of them; children inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Gates remember hold-outs in the folder of the user: not those of tests, which are the same in every run.
+os.environ["RANKWISE_STATE_DIR"] = ""
 
 # A normal run tries the same examples every time, so that a failure is the change's own. A thorough run looks for
 # new ones and prints how to see a failure again. Compilation makes first calls slow: no deadlines.

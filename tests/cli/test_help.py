@@ -58,7 +58,8 @@ def files(tmp_path_factory):
     (folder / "all.scores").write_text("".join(f"{score!r}\n" for score in lists.X[:, 0].tolist()))
     rw.RidgeRanker().fit(parts["train"]).save(folder / "model.rankwise")
     other = rw.make_lists(24, documents=(3, 8), features=4, random_state=4)  # evaluate warns of queries that were seen
-    rw.RidgeRanker().fit(other._replace(feature_names=("a", "b", "c", "d"))).save(folder / "m.rankwise")
+    for name, some in (("m", other), ("new", other[:12]), ("old", other[12:])):
+        rw.RidgeRanker().fit(some._replace(feature_names=("a", "b", "c", "d"))).save(folder / f"{name}.rankwise")
     service_state(folder)
     return folder
 
@@ -147,7 +148,8 @@ def run_example(example, files, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", shlex.split(command))
     code = main()
     said = capsys.readouterr().err
-    assert code == 0, said
+    # a model that does not pass is an answer, too
+    assert code in ((0, 1) if command.startswith("rankwise gate") else (0,)), said
     if command.startswith("rankwise train lists/"):  # says how long it will take
         assert re.fullmatch(r"rankwise: about [\d,]+ passes .*\n", said)
     else:

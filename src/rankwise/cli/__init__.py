@@ -3,7 +3,7 @@
 A command module declares its options as defaults of parameters (``options``) and calls the library; ``reading`` has the
 options and the file handling that commands share, ``wording`` the words of the shell. This module registers the
 commands and turns errors into one message on standard error and exit code 2; ``certify`` that certifies nothing is exit
-code 3, and Ctrl-C is exit code 130.
+code 3, a gate that is not passed exit code 1, and Ctrl-C exit code 130.
 """
 
 import io
@@ -39,7 +39,7 @@ _COMMANDS = {
     "A first look": ("demo", "inspect", "convert", "split"),
     "One ranker": ("train", "rank", "evaluate", "export"),
     "Several rankers": ("compare", "report"),
-    "Guarantees": ("certify", "cutoff", "simulate"),
+    "Guarantees": ("certify", "cutoff", "gate", "simulate"),
     "A service": ("serve", "replay", "state"),
     "This installation": ("doctor", "warm"),
 }
@@ -79,7 +79,8 @@ def main() -> int:
     Returns
     -------
     int
-        The exit code: 0, 2 for invalid input, 3 if nothing could be certified, or 130 after Ctrl-C.
+        The exit code: 0, 1 if a gate was not passed, 2 for invalid input, 3 if nothing could be certified, or 130 after
+        Ctrl-C.
     """
     _print_anything()
     with warnings.catch_warnings():

@@ -73,7 +73,8 @@ def identify(model: Any) -> str:
         scores = np.ascontiguousarray(model, dtype=np.float64)
         return digest_bytes(b"scores", scores.tobytes())
     try:
-        return digest_bytes(b"pickle", pickle.dumps(model))
+        # a copy: what was fitted here and what was read from a file differ in bytes that mean nothing
+        return digest_bytes(b"pickle", pickle.dumps(pickle.loads(pickle.dumps(model))))
     except Exception as error:  # pickle raises errors of any class
         raise DataError(
             f"a gate knows a {type(model).__name__} again by what pickle makes of it, which fails: pass its scores"

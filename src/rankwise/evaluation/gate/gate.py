@@ -116,9 +116,9 @@ class Decision(ShownAsFacts):
             ("delta of all attempts", f"{self.delta:g}"),
             ("hold-out queries that count", f"{self.queries:,}"),
         ]
-        if margin is not None and sd is not None:
+        if margin is not None and sd is not None and self.level > 0:
             plan = self.queries_for(margin, sd=sd)
-            said = f"queries needed for a true margin of {margin:g} (declared, sd {sd:g}) to pass in 80% of cases"
+            said = f"queries needed to pass in 80% of cases, if the mean is {margin:g} above (declared, sd {sd:g})"
             rows.append((said, f"{plan.queries:,}"))
         return Table.of_rows(("gate", ""), rows)
 
