@@ -60,7 +60,7 @@ def rank(
 
     Example: rankwise rank model.rankwise new.csv --qid query -o ranked.csv
 
-    Example: rankwise rank model.rankwise new.csv --cutoff cutoff.json
+    Example: rankwise rank model.rankwise new.csv --qid query --cutoff cutoff.json
 
     Example: zcat test.txt.gz | rankwise rank model.rankwise - -o test.run
     """

@@ -16,12 +16,12 @@ from rankwise._arrays import Mask, Vector
 from rankwise._tables import Table
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.evaluation import open_judged_and_scores
-from rankwise.guarantees._bound import Bound, Precondition, Scope, refuse_unless_chance
+from rankwise.guarantees._bound import CALIBRATION, Bound, Precondition, refuse_unless_chance
 from rankwise.guarantees.certificate import READINGS
 from rankwise.guarantees.cutoff import BY, By, Cutoff, standardize
 from rankwise.guarantees.holdout.cutting import CutSequence, DrawnQueries, count_shown_cuts
 from rankwise.guarantees.holdout.demands import Demand, KeptValues, kept_values
-from rankwise.guarantees.holdout.intervals import blank_uncounted
+from rankwise.guarantees.holdout.intervals import UNSEEN, blank_uncounted
 from rankwise.guarantees.holdout.testing import level_of_each
 from rankwise.queries.fingerprints import Fingerprints, Seen, fingerprints
 from rankwise.queries.queries import Queries, as_queries
@@ -33,20 +33,11 @@ from rankwise.rankers.certificate.collect import KnownDraws, known_draws
 
 Groups = ArrayLike | Sequence[Hashable] | Callable[[Any], Hashable]
 
-CALIBRATION = Scope(
-    population="future queries, drawn independently from the distribution of the calibration queries; of queries with "
-    "equal content any number may be copies",
-    unit="query",
-    read="once, for a calibration set whose size was fixed beforehand",
-    choices="any choice of the ranker without these queries; K cut-offs: delta / K for each; the uncut ranker may be "
-    "certified on these queries, too, both together at the sum of their deltas; the lists that are cut may not",
-)
-INDEPENDENT = Precondition("the queries are independent draws of one distribution, and no choice of the ranker saw them")
 CUTS_FIXED = "the cuts and their order were fixed before these queries were seen"
 SOURCE = "Angelopoulos, Bates, Candes, Jordan and Lei, Learn then test, 2021"
 STATEMENT = "the last cut of a fixed sequence before the first whose mean bets at level delta do not show"
-# Points of the curve, and steps of the search for each bound on it.
-_POINTS, _HALVINGS = 25, 14
+# Points of the curve.
+_POINTS = 25
 
 
 @overload
@@ -257,7 +248,7 @@ class _Calibration:
         if not shown and not demand.holds_at_first:
             raise RankwiseError(
                 f"{demand} cannot be shown{where}: whole lists have {float(np.nanmean(whole)):.3f} on average, and at "
-                f"least {drawn.lower_end(whole, level):.3f} by this sample"
+                f"least {drawn.rough_lower_end(whole, level):.3f} by this sample"
             )
         step = shown - 2
         now = sequence.kept(max(step, -1))
@@ -288,7 +279,7 @@ class _Calibration:
             preconditions=(
                 known.unseen,
                 *([Precondition(READINGS, True)] if len(readings.optional) else []),
-                INDEPENDENT,
+                UNSEEN,
                 Precondition(CUTS_FIXED, None if self.grid is not None else True),
                 Precondition(f"it holds with probability {1 - level:g} over the queries{together}"),
             ),
@@ -338,7 +329,7 @@ class _Calibration:
                 cut = float(self.queries.sizes.max()) if cut > 0 else 0.0
             values = self.kept.at(now)
             mean = float(np.nanmean(np.where(counts, values, np.nan)))
-            end = self._pointwise(drawn, values, level)
+            end = drawn.rough_lower_end(values, level)
             documents = now[counts].sum()
             total = self.queries.sizes[counts].sum()
             share, each = documents / max(1, total), documents / max(1, counts.sum())
@@ -346,11 +337,3 @@ class _Calibration:
         names = ("cut", "kept", "documents", "estimate", "bound")
         ordered = sorted(row for row in rows if math.isfinite(row[0]))
         return Table({name: [row[place] for row in ordered] for place, name in enumerate(names)})
-
-    def _pointwise(self, drawn: DrawnQueries, values: Vector, level: float) -> float:
-        """The largest mean that bets show at this level, rounded down to 2^-14."""
-        low, high = 0.0, 1.0
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if drawn.show(values, middle, level) else (low, middle)
-        return low

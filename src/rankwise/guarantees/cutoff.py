@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rankwise._arrays import Mask, Numbers, Vector
 from rankwise._files import path_of, writing
 from rankwise._tables import ShownAsFacts, Table
 from rankwise.errors import DataError, FileFormatError, RankwiseError
-from rankwise.guarantees._bound import Bound, Precondition
+from rankwise.guarantees._bound import CALIBRATION, Bound, Precondition, Scope
 from rankwise.guarantees.certificate import as_json_number, bound_as_json, bound_of_json, of_json_number
 from rankwise.queries.fingerprints import SKETCHED, Fingerprints, pack_marks
 from rankwise.queries.queries import Queries
@@ -132,6 +132,8 @@ class Cutoff(ShownAsFacts):
     scaling: str | None = None
     calibrated_on: Fingerprints = field(default_factory=Fingerprints)
     notes: tuple[str, ...] = ()
+
+    scope: ClassVar[Scope] = CALIBRATION
 
     @property
     def preconditions(self) -> tuple[Precondition, ...]:

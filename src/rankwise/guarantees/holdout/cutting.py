@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwise._arrays import Numbers, Vector
-from rankwise.guarantees.holdout.betting import Readings, fix_sizes, log_capital, lower_end
+from rankwise.guarantees.holdout.betting import Readings, fix_sizes, log_capital
 from rankwise.guarantees.holdout.demands import KeptValues
 from rankwise.guarantees.holdout.testing import count_until_failure, shows_above
 
@@ -206,12 +206,16 @@ class DrawnQueries:
         capital = log_capital(known, _sizes(len(known), level), goal)
         return bool(np.logaddexp.reduce(capital) - math.log(2 * len(capital)) >= math.log(1 / level))
 
-    def lower_end(self, values: Vector, level: float) -> float:
-        """The largest mean that is refuted at this level."""
-        readings = self.readings(values)
+    def rough_lower_end(self, values: Vector, level: float) -> float:
+        """The largest mean that is refuted at this level, rounded down to 2^-14."""
+        readings, low, high = self.readings(values), 0.0, 1.0
         if not len(readings.sure):
-            return 0.0
-        return lower_end(1 - readings.sure, level) if not len(readings.optional) else 1 - readings.betting(level)
+            return low
+        capital = readings.capital(level)
+        for _ in range(14):
+            middle = (low + high) / 2
+            low, high = (middle, high) if capital(middle) >= math.log(1 / level) else (low, middle)
+        return low
 
 
 def count_shown_cuts(sequence: CutSequence, values: KeptValues, drawn: DrawnQueries, level: float) -> int:

@@ -32,6 +32,9 @@ import numpy as np
 
 from rankwise._arrays import Numbers, Vector
 from rankwise.errors import RankwiseError
+from rankwise.guarantees._bound import refuse_unless
+from rankwise.guarantees.holdout.intervals import Plan
+from rankwise.guarantees.holdout.testing import queries_to_show
 from rankwise.measures._base import Measure, parse
 from rankwise.measures.compute import PreparedMeasure, ScoredLists, measure_lists
 from rankwise.queries.queries import Queries
@@ -303,3 +306,43 @@ def _refuse_too_much(demand: Demand, lists: _RankedLists, most: int) -> None:
             f"{title} cannot be measured for every length of lists of up to {int(sizes.max()):,} documents: name a "
             f"cut-off, such as {title}@10, or keep fewer candidates per query"
         )
+
+
+def queries_for_cutoff(
+    keep: str | Demand, slack: float, *, sd: float, delta: float = 0.05, power: float = 0.8
+) -> Plan:
+    """Number of calibration queries for a cut-off that gives away at most a slack.
+
+    A cut whose true mean is better than the demand by the slack is then shown with the given power, so the cut-off is
+    at least as far along the sequence.
+
+    Parameters
+    ----------
+    keep : str
+        The demand, as for :func:`rankwise.cutoff`.
+    slack : float
+        By how much the mean at the cut-off may be better than demanded: 0.02 for recall of 0.92 in place of 0.9.
+    sd : float
+        A guess of the standard deviation of the value over queries, near the cut-off.
+    delta : float, default=0.05
+        The level of the cut-off; delta / G for each of G groups.
+    power : float, default=0.8
+        Probability with which the slack has to be kept.
+
+    Returns
+    -------
+    Plan
+        The number of queries that count: for recall, those with a relevant document.
+
+    Examples
+    --------
+    >>> print(queries_for_cutoff("recall>=0.9", 0.02, sd=0.2))
+    1,700 queries for a mean of 0.02 above 0.9, shown 80% of the time at level 0.05 (betting: approximation)
+    """
+    demand = Demand.parse(keep)
+    refuse_unless("queries_for_cutoff", above=0, slack=slack)
+    if demand.goal + slack >= 1:
+        raise RankwiseError(
+            f"queries_for_cutoff: slack must leave a mean that is possible, got {slack:g} with {demand!r}"
+        )
+    return queries_to_show(slack, sd=sd, threshold=demand.goal, level=delta, power=power)
