@@ -17,8 +17,10 @@ A measure that needs a cut-off and is named without one (recall, precision, succ
 measured of the first c documents, as if the rest had not been retrieved. "Lost" is never below 0: what a cut gains
 counts as 0. Any measure with values in [0, 1] that depends on labels can be demanded.
 
-*Ties.* Documents with equal scores are in the worst order for the demand: those that are kept have the smallest labels,
-and, for what is lost, those that are not have the largest first. Demands that hold for it hold however ties are broken.
+*Ties.* Of documents with equal scores those with the smallest labels are kept, the smallest first. What is lost is that
+of the whole list where the documents that are tied with the last one kept, and those below, are in their best order.
+Both are the worst case of any order, or worse, so what holds for them holds however ties are broken. A cut by score,
+which keeps all tied documents or none, loses nothing by this.
 
 *Empty queries.* A value that is 0/0, such as the recall of a query without a relevant document, does not count. Where a
 demand begins with nothing kept, it counts 0 as soon as a document is kept: such a document is a wrong one.
@@ -219,7 +221,7 @@ class _RankedLists:
     measure: PreparedMeasure
     labels: Vector
     depth: Numbers  # the place of a document in its query, from 0 on
-    block: Numbers  # the number of its block of ties in the query, from 0 on
+    end: Numbers  # how many documents of the query have its score or a larger one
 
     @classmethod
     def of(cls, measure: Measure, queries: Queries, scores: Vector, rows: Numbers, start: Numbers) -> "_RankedLists":
@@ -229,13 +231,13 @@ class _RankedLists:
         depth = np.arange(len(rows)) - np.repeat(own[:-1], sizes[order])
         ranked = rows[np.repeat(start[order], sizes[order]) + depth]
         labels, score = queries.labels()[ranked], scores[ranked]
-        new = np.ones(len(rows), bool)
-        new[1:] = (score[1:] != score[:-1]) | (depth[1:] == 0)
-        block = np.cumsum(new)
-        block -= np.repeat(block[np.minimum(own[:-1], max(0, len(rows) - 1))], sizes[order]) if len(rows) else 0
+        begins = np.ones(len(rows) + 1, bool)  # of blocks of ties
+        begins[1:-1] = (score[1:] != score[:-1]) | (depth[1:] == 0)
+        edges = np.flatnonzero(begins)
+        end = depth + np.repeat(edges[1:], np.diff(edges)) - np.arange(len(rows))
         judged = None if queries.judged is None else queries.judged[ranked]
         known = measure if not measure.needs_cutoff or measure.cutoff is not None else measure @ 1
-        return cls(order, own, PreparedMeasure.of(known, labels, own, judged), labels, depth, block)
+        return cls(order, own, PreparedMeasure.of(known, labels, own, judged), labels, depth, end)
 
     def longer_than(self, count: int) -> int:
         """How many queries have more than ``count`` documents."""
@@ -280,17 +282,19 @@ def _fill_cut_lists(demand: Demand, lists: _RankedLists, found: KeptValues, n_jo
     cut = demand.measure.cutoff
     last = longest if cut is None else min(cut, longest)  # behind its cut-off a measure sees nothing
     _refuse_too_much(demand, lists, last)
-    depth, tied = lists.depth.astype(float), bool((lists.block != lists.depth).any())
-    behind = -lists.block - float(longest) - 1.0  # below every kept document, in blocks of ties
+    depth, end = lists.depth.astype(float), lists.end.astype(float)
+    tied = bool((end != depth + 1).any())
     for kept in range(last + 1):
         many = lists.longer_than(kept - 1)
         is_kept = lists.depth < kept
         own = lists.measured(many, np.where(is_kept, -depth, -np.inf), lists.measure, "stable", n_jobs)
         if demand.lost:
             if kept == 0 or tied:
-                whole = lists.measured(many, np.where(is_kept, -depth, behind), lists.measure, "optimistic", n_jobs)
+                known = np.where(end <= kept, -depth, -end)  # blocks that are kept as a whole are as they are
+                whole = lists.measured(many, known, lists.measure, "optimistic", n_jobs)
             loss = whole[:many] - own
-            own = 1.0 - np.where(loss < _ROUNDING, 0.0, loss)  # NaN stays
+            # NaN stays; from its cut-off on a measure loses nothing, whatever the order
+            own = 1.0 - np.where((loss < _ROUNDING) | (kept == cut) & ~np.isnan(loss), 0.0, loss)
         found.values[first[:many] + kept] = own
     for query in np.flatnonzero(sizes > last):
         begin = first[query] + last
