@@ -174,8 +174,9 @@ class MeanCurve:
 
     def at(self, cut: float) -> tuple[float, float]:
         """The mean and the share of the documents kept at any cut."""
-        sequence, along = self.sequence, self.sequence.cuts
-        passed = np.searchsorted(along, cut, side="right") if along[0] <= along[-1] else np.searchsorted(-along, -cut, side="right")
+        along = self.sequence.cuts
+        rising = bool(along[0] <= along[-1])
+        passed = np.searchsorted(along if rising else -along, cut if rising else -cut, side="right")
         return float(self.means[passed]), float(self.shares[passed])
 
 

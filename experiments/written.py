@@ -36,6 +36,7 @@ from experiments import (
     clicks,
     committee,
     coverage,
+    cutoff_guarantees,
     direct,
     exported,
     growth,
@@ -92,6 +93,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
         "choose_ranker.md": {"measured": direct.short_table(results), "trees": trees.table(stored("trees_results"))},
         "clicks.md": {name: part(stored("clicks")) for name, part in clicks.PARTS.items()},
         "coverage.md": coverage.tables(stored("coverage")),
+        "cutoffs.md": {"cut-offs": cutoff_guarantees.table(stored("cutoff_guarantees"))},
         "direct.md": {
             "ohsumed": direct.table(results["ohsumed"], "ohsumed"),
             "mq2008": direct.table(results["mq2008"], "mq2008"),

@@ -55,7 +55,7 @@ def test_a_stranger_finds_a_cut_off_and_ranks_with_it(files, run, tmp_path):
     assert (code, "were used in training or calibrated the cut-off" in " ".join(text.split())) == (3, True)
     code, text, _ = run("export", model, "--to", "sql", "--cutoff", out, "--out", tmp_path)
     assert code == 0
-    assert f"WHERE \"rankwise\" >= " in (tmp_path / "cut.sql").read_text()
+    assert 'WHERE "rankwise" >= ' in (tmp_path / "cut.sql").read_text()
 
 
 def test_scores_of_any_source_and_json(files, run, tmp_path):

@@ -144,7 +144,9 @@ def test_it_is_written_and_read_with_everything_that_it_knows(found, model, list
     assert again.to_dict() == found.to_dict()
     assert (again.value, repr(again)) == (found.value, repr(found))
     assert (again.calibrated_on.marks == found.calibrated_on.marks).all()
-    assert model.rank(lists[:5], cutoff=again)["docid"].tolist() == model.rank(lists[:5], cutoff=found)["docid"].tolist()
+    assert (
+        model.rank(lists[:5], cutoff=again)["docid"].tolist() == model.rank(lists[:5], cutoff=found)["docid"].tolist()
+    )
     everything = rw.cutoff(model, lists[100:130], keep="recall>=0.99")
     assert everything.vacuous
     assert Cutoff.from_json(everything.to_json()).value == -math.inf

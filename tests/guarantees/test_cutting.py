@@ -201,9 +201,7 @@ def test_a_plan_is_on_the_safe_side():
     """As many recalls as planned show the demand at least as often as asked for."""
     plan, random = queries_for_cutoff("recall>=0.9", 0.03, sd=0.15, power=0.8), np.random.default_rng(0)
     mean, shape = 0.93, 0.93 * 0.07 / 0.15**2 - 1
-    shown = [
-        shows_above(random.beta(mean * shape, (1 - mean) * shape, plan.queries), 0.9, 0.05) for _ in range(100)
-    ]
+    shown = [shows_above(random.beta(mean * shape, (1 - mean) * shape, plan.queries), 0.9, 0.05) for _ in range(100)]
     assert sum(shown) >= 75
     with pytest.raises(RankwiseError, match="slack must leave a mean that is possible"):
         queries_for_cutoff("recall>=0.9", 0.2, sd=0.1)

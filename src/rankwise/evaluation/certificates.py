@@ -102,7 +102,9 @@ def _certify_cut_lists(
     scores = np.asarray(model.predict(queries) if hasattr(model, "predict") else model, dtype=np.float64)
     cut = np.where(cutoff.kept(queries, scores), scores, -np.inf)
     known |= Seen().with_validation(cutoff.calibrated_on.marks)
-    result, worst = (evaluate(queries, cut, [measure], ties=ties, n_jobs=n_jobs) for ties in ("expected", "pessimistic"))
+    result, worst = (
+        evaluate(queries, cut, [measure], ties=ties, n_jobs=n_jobs) for ties in ("expected", "pessimistic")
+    )
     found = holdout_certificate(f"{name}, {cutoff.rule}", result, queries, delta, worst=worst, seen=known)
     used = "used in training or calibrated the cut-off"
     return replace(found, missing=found.missing.replace("used in training", used))

@@ -1,4 +1,4 @@
-r"""What lists that are cut have to keep: a demand such as ``recall >= 0.9``, and its value for every number of documents.
+r"""What lists that are cut have to keep: a demand such as ``recall >= 0.9``, and its value for each length of a list.
 
 A *demand* bounds the mean of a value per query from one side. Which documents a cut keeps is decided by their scores,
 so the value of a query depends on how many of its first documents are kept, c:
@@ -312,9 +312,7 @@ def _refuse_too_much(demand: Demand, lists: _RankedLists, most: int) -> None:
         )
 
 
-def queries_for_cutoff(
-    keep: str | Demand, slack: float, *, sd: float, delta: float = 0.05, power: float = 0.8
-) -> Plan:
+def queries_for_cutoff(keep: str | Demand, slack: float, *, sd: float, delta: float = 0.05, power: float = 0.8) -> Plan:
     """Number of calibration queries for a cut-off that gives away at most a slack.
 
     A cut whose true mean is better than the demand by the slack is then shown with the given power, so the cut-off is

@@ -455,9 +455,7 @@ class KnownDraws:
     missing: str = ""
 
 
-def known_draws(
-    queries: Queries, seen: Seen | None, *, about_it: bool = True, n_jobs: int | None = None
-) -> KnownDraws:
+def known_draws(queries: Queries, seen: Seen | None, *, about_it: bool = True, n_jobs: int | None = None) -> KnownDraws:
     """Compare a hold-out with the queries that were seen, and its queries with each other; see :func:`holdout_part`.
 
     Parameters
