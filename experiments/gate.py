@@ -1,14 +1,14 @@
 """How often a release gate lets a bad ranker pass: ``python3 run.py python -m experiments.gate``.
 
 Makers ask a gate about 200 rankers, one after the other, and make each of them from the answers so far. A history is
-false if a ranker passes whose true mean is not above the threshold; with probability 1 - delta none ever does. Beside it
-stand two mistakes: the ranker with the best printed bound is kept, and every attempt has a gate of its own. The power of
-attempts 1, 5, 20 and 100 is counted as well, and whether plans are enough.
+false if a ranker passes whose true mean is not above the threshold; with probability 1 - delta none ever does. Beside
+it stand two mistakes: the ranker with the best printed bound is kept, and every attempt has a gate of its own. The
+power of attempts 1, 5, 20 and 100 is counted as well, and whether plans are enough.
 
-``--histories 1000`` is the number of histories of makers who climb (the others have a part of it, ``SHARES``), ``--seed 0`` is
-where all random numbers come from, and ``--jobs`` the number of processes, which changes no digit. ``--redraw`` makes
-the figure and the tables from the stored numbers. Writes docs/gate.json, docs/figures/gate.png and the tables of
-docs/ship.md and docs/coverage.md. About six minutes on two cores.
+``--histories 1000`` is the number of histories of makers who climb (the others have a part of it, ``SHARES``),
+``--seed 0`` is where all random numbers come from, and ``--jobs`` the number of processes, which changes no digit.
+``--redraw`` makes the figure and the tables from the stored numbers. Writes docs/gate.json, docs/figures/gate.png and
+the tables of docs/ship.md and docs/coverage.md. About six minutes on two cores.
 """
 
 import argparse
@@ -113,12 +113,14 @@ def lowered(outcomes: Outcomes, mean: float, counted: NDArray[np.bool_], random:
 class Maker:
     """Makes rankers from the answers so far.
 
-    ``fresh`` makes each anew, just below the threshold. ``climb`` changes a tenth of the last one that passed, also just
-    below the threshold. ``descend`` begins with a good ranker and makes the last one that passed worse, bit by bit, until
-    it is below the threshold and still agrees with it on most queries.
+    ``fresh`` makes each anew, just below the threshold. ``climb`` changes a tenth of the last one that passed, also
+    just below the threshold. ``descend`` begins with a good ranker and makes the last one that passed worse, bit by
+    bit, until it is below the threshold and still agrees with it on most queries.
     """
 
-    def __init__(self, how: str, world: World, top: float, counted: NDArray[np.bool_], random: np.random.Generator) -> None:
+    def __init__(
+        self, how: str, world: World, top: float, counted: NDArray[np.bool_], random: np.random.Generator
+    ) -> None:
         self.how, self.world, self.top, self.counted, self.random = how, world, top, counted, random
         self.kept = self.fresh(0.95 if how == "descend" else top)
         self.mean, self.begun = (0.95 if how == "descend" else top), False
@@ -329,7 +331,9 @@ def looks_table(numbers: dict[str, Any]) -> str:
     shown = (1, 20, 100, 200)
     many, false = numbers["printed"]
     rows = [["printed bounds, the better one is kept", *(f"{100 * false[k - 1] / many:.1f}%" for k in shown)]]
-    rows.append(["a new gate for each attempt", *(f"{100 * after(numbers['without counting'], k):.1f}%" for k in shown)])
+    rows.append(
+        ["a new gate for each attempt", *(f"{100 * after(numbers['without counting'], k):.1f}%" for k in shown)]
+    )
     rows += [
         [f"one gate, makers that {_DOES[maker]}", *(f"{100 * after(firsts, k):.1f}%" for k in shown)]
         for world, maker, firsts, _ in numbers["histories"]
@@ -359,7 +363,17 @@ def histories_table(numbers: dict[str, Any]) -> str:
     low, high = (100 * end for end in count.interval())
     rate = f"{100 * count.rate:.1f}% ({low:.1f} to {high:.1f})"
     decided = verdict([count], numbers["delta"])
-    rows.append(["control: a new gate for each attempt", _DOES["fresh"], f"{count.checked:,}", f"{count.failed:,}", rate, "", decided])
+    rows.append(
+        [
+            "control: a new gate for each attempt",
+            _DOES["fresh"],
+            f"{count.checked:,}",
+            f"{count.failed:,}",
+            rate,
+            "",
+            decided,
+        ]
+    )
     titles = ("world", "makers", "histories", "with a false pass", "rate, 99% interval", "true passes each", "verdict")
     return markdown_table(titles, rows)
 
@@ -380,7 +394,9 @@ def plans_table(numbers: dict[str, Any]) -> str:
         low, high = (100 * end for end in clopper_pearson(shown, samples))
         rate = f"{100 * shown / samples:.0f}% ({low:.0f} to {high:.0f})"
         rows.append([kind, f"{margin:.2f}", str(attempt), str(passed), f"{level:.2g}", f"{queries:,}", rate])
-    return markdown_table(("values", "better by", "attempt", "passes before", "level", "queries planned", "passed, 99% interval"), rows)
+    return markdown_table(
+        ("values", "better by", "attempt", "passes before", "level", "queries planned", "passed, 99% interval"), rows
+    )
 
 
 def blocks(numbers: dict[str, Any]) -> dict[str, str]:
@@ -401,15 +417,28 @@ def draw(numbers: dict[str, Any]) -> Any:
         figure = new_figure(6.4, 3.4)
         axes = figure.subplots()
         axes.axhline(100 * numbers["delta"], color=FAINT, linewidth=0.8, linestyle=(0, (3, 2)))
-        axes.text(1.02, 100 * numbers["delta"] + 1.5, "5%, what delta allows for all looks together", color=INK, fontsize=7)
+        axes.text(
+            1.02, 100 * numbers["delta"] + 1.5, "5%, what delta allows for all looks together", color=INK, fontsize=7
+        )
         control = [100 * after(numbers["without counting"], look) for look in looks]
-        axes.plot(looks, [100 * one / many for one in false], color=COLORS[1], label="printed bounds, the better model is kept")
+        axes.plot(
+            looks,
+            [100 * one / many for one in false],
+            color=COLORS[1],
+            label="printed bounds, the better model is kept",
+        )
         axes.plot(looks, control, color=COLORS[3], linestyle=(0, (5, 2)), label="a new gate for each attempt")
         styles = dict(zip(MAKERS, ("-", (0, (4, 1.5)), (0, (1, 1))), strict=True))
         for world, maker, firsts, _ in numbers["histories"]:
             if world == WORLDS[0].name:
                 shares = [100 * after(firsts, look) for look in looks]
-                axes.plot(looks, shares, color=COLORS[0], linestyle=styles[maker], label=f"one gate, makers that {_DOES[maker]}")
+                axes.plot(
+                    looks,
+                    shares,
+                    color=COLORS[0],
+                    linestyle=styles[maker],
+                    label=f"one gate, makers that {_DOES[maker]}",
+                )
         axes.set(xscale="log", xlim=(1, len(looks)), ylim=(-2, 104), xlabel="models asked about")
         axes.set_ylabel("histories with a false decision, %")
         axes.set_xticks([1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])

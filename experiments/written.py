@@ -39,6 +39,7 @@ from experiments import (
     cutoff_guarantees,
     direct,
     exported,
+    gate,
     growth,
     holdout_widths,
     hybrid,
@@ -92,7 +93,11 @@ def blocks() -> dict[str, Mapping[str, str]]:
         },
         "choose_ranker.md": {"measured": direct.short_table(results), "trees": trees.table(stored("trees_results"))},
         "clicks.md": {name: part(stored("clicks")) for name, part in clicks.PARTS.items()},
-        "coverage.md": coverage.tables(stored("coverage")),
+        "coverage.md": {
+            **coverage.tables(stored("coverage")),
+            **gate.coverage_blocks(stored("gate")),
+            "cut-offs": cutoff_guarantees.coverage_table(stored("cutoff_guarantees")),
+        },
         "cutoffs.md": {"cut-offs": cutoff_guarantees.table(stored("cutoff_guarantees"))},
         "direct.md": {
             "ohsumed": direct.table(results["ohsumed"], "ohsumed"),
@@ -142,6 +147,7 @@ def blocks() -> dict[str, Mapping[str, str]]:
             "splits": serve_guarantees.as_table(stored("serve_guarantees")),
             "loads": serve.as_table(stored("serve_results")),
         },
+        "ship.md": gate.blocks(stored("gate")),
         "smoothrank.md": {
             **smoothrank.tables(stored("smoothrank_results")),
             "grid": smoothrank.grid_table(stored("smoothrank_results")["grid"]["halves"]),

@@ -55,7 +55,9 @@ def test_a_stranger_reads_what_was_decided(made, ask):
     assert (code, err) == (0, "")
     found = table_of(out)
     assert found["decision"] == "passed"
-    assert found["claim"].startswith("mean nDCG@10 on future queries with a relevant document is above that of the model")
+    assert found["claim"].startswith(
+        "mean nDCG@10 on future queries with a relevant document is above that of the model"
+    )
     assert found["attempt"] == "1"
     assert found["level of this attempt"] == "0.025"
     assert int(found["hold-out queries that count"]) <= 250
@@ -144,7 +146,14 @@ def test_a_table_with_words_is_read_by_the_builders_of_the_models(made, tmp_path
     header, *rows = (made / "judged.csv").read_text().splitlines()
     colors = np.where(LISTS.y > 1, "red", "blue")
     messy = tmp_path / "messy.csv"
-    messy.write_text("\n".join([header + ",color", *(f"{row},{color}" for row, color in zip(rows, colors[LISTS.start[150] :], strict=True))]))
+    messy.write_text(
+        "\n".join(
+            [
+                header + ",color",
+                *(f"{row},{color}" for row, color in zip(rows, colors[LISTS.start[150] :], strict=True)),
+            ]
+        )
+    )
     parts = {"train": rows[:400], "more": rows[400:1200], "holdout": rows[1200:]}
     lines = messy.read_text().splitlines()
     places = {"train": slice(1, 401), "more": slice(1, 1201), "holdout": slice(1201, None)}
@@ -152,7 +161,14 @@ def test_a_table_with_words_is_read_by_the_builders_of_the_models(made, tmp_path
         (tmp_path / f"{name}.csv").write_text("\n".join([lines[0], *lines[places[name]]]) + "\n")
     for name, data in (("old", "train"), ("new", "more")):
         code, _, err = run(
-            "train", tmp_path / f"{data}.csv", "-r", "RidgeRanker", "--test-share", 0, "-o", tmp_path / f"{name}.rankwise"
+            "train",
+            tmp_path / f"{data}.csv",
+            "-r",
+            "RidgeRanker",
+            "--test-share",
+            0,
+            "-o",
+            tmp_path / f"{name}.rankwise",
         )
         assert code == 0, err
     words = ("--data", tmp_path / "holdout.csv", "--state", tmp_path / "gate.json", "--at-least", 0.5, "--json")

@@ -1,7 +1,7 @@
 """``rankwise gate``: whether a new model may be released, by a hold-out that answers passed or not.
 
-The exit code is the answer: 0 passed, 1 not passed, 2 an error. Whatever is printed depends on the hold-out through this
-answer alone.
+The exit code is the answer: 0 passed, 1 not passed, 2 an error. Whatever is printed depends on the hold-out through
+this answer alone.
 """
 
 import json

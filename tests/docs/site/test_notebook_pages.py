@@ -27,7 +27,7 @@ def code_of(path):
 
 
 def test_there_are_six_and_no_outputs():
-    assert sorted(NOTEBOOKS) == ["certify_yours", "clicks", "first_ranker", "from_lightgbm", "hybrid", "online"]
+    assert sorted(NOTEBOOKS) == ["certify_yours", "clicks", "first_ranker", "from_lightgbm", "hybrid", "online", "ship"]
     assert {path.suffix for path in PATHS} == {".md"}  # text: outputs have no place in it
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import rankwise as rw
 from experiments import gate as experiment
-from experiments.pages import read_block
 from rankwise.errors import DataError, RankwiseError
 from rankwise.evaluation.gate.asked import identify
 from rankwise.evaluation.gate.gate import CHANGED
@@ -25,7 +24,9 @@ NOISE = np.random.default_rng(0).random((30, HOLDOUT.n_documents))
 
 
 def gate(holdout=HOLDOUT, **given):
-    return rw.Gate(holdout, **{"state": None, "at_least": 0.5, **given} if "better_than" not in given else {"state": None, **given})
+    return rw.Gate(
+        holdout, **{"state": None, "at_least": 0.5, **given} if "better_than" not in given else {"state": None, **given}
+    )
 
 
 def kept(asked):
@@ -89,7 +90,11 @@ def test_models_are_known_by_what_they_compute():
     assert identify(other) == identify(GOOD) == identify(other.set_params(n_jobs=2))
     assert identify(GOOD) != identify(BAD)
     theirs = Ridge().fit(np.asarray(TRAIN.X), TRAIN.y)
-    assert identify(theirs) == identify(pickle.loads(pickle.dumps(theirs))) != identify(Ridge().fit(TRAIN.X[:90], TRAIN.y[:90]))
+    assert (
+        identify(theirs)
+        == identify(pickle.loads(pickle.dumps(theirs)))
+        != identify(Ridge().fit(TRAIN.X[:90], TRAIN.y[:90]))
+    )
     assert identify(NOISE[0]) == identify(list(NOISE[0])) != identify(NOISE[1])
 
     class Local:
@@ -154,7 +159,9 @@ def test_repeated_queries_and_ties_are_taken_at_their_worst():
     single = mean_interval(np.tile(rw.evaluate(HOLDOUT, GOOD)["nDCG@10"], 3), 0.025, ends="low").low
     assert not gate(three, at_least=single - 1e-3).ask(GOOD)  # three copies are no three draws
     constant = np.zeros(HOLDOUT.n_documents)
-    expected, worst = (rw.evaluate(HOLDOUT, constant, ties=ties).mean["nDCG@10"] for ties in ("expected", "pessimistic"))
+    expected, worst = (
+        rw.evaluate(HOLDOUT, constant, ties=ties).mean["nDCG@10"] for ties in ("expected", "pessimistic")
+    )
     assert worst + 0.1 < expected
     assert gate(at_least=(expected + worst) / 2 - 0.05).ask(constant)
     assert not gate(at_least=(expected + worst) / 2 - 0.05, ties="pessimistic").ask(constant)
@@ -209,7 +216,11 @@ def test_questions_that_are_none(given, said):
 
 def test_what_cannot_be_asked_spends_nothing():
     asked = gate()
-    for model in (NOISE[0][:-1], np.full(HOLDOUT.n_documents, np.nan), rw.RidgeRanker().fit(rw.make_lists(9, features=7))):
+    for model in (
+        NOISE[0][:-1],
+        np.full(HOLDOUT.n_documents, np.nan),
+        rw.RidgeRanker().fit(rw.make_lists(9, features=7)),
+    ):
         with pytest.raises(RankwiseError):
             asked.ask(model)
     with pytest.raises(RankwiseError, match="not fitted"):

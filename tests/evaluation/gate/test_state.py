@@ -103,7 +103,7 @@ def test_a_state_that_cannot_be_written_gives_no_answer(tmp_path, monkeypatch):
     with pytest.raises(RankwiseError, match="no space"):
         asked.ask(SCORES[0])
     assert (tmp_path / "gate.json").read_bytes() == before
-    with pytest.raises(RankwiseError, match="the folder .* does not exist"):
+    with pytest.raises(RankwiseError, match=r"the folder .* does not exist"):
         gate(tmp_path / "nowhere" / "gate.json")
 
 
@@ -158,7 +158,7 @@ def test_a_second_gate_on_the_same_hold_out_is_refused(tmp_path, records):
     gate(tmp_path / "other.json")  # nothing was asked yet
     gate(path).ask(SCORES[0])
     for other in ({"path": tmp_path / "new.json"}, {"path": tmp_path / "new.json", "at_least": 0.2}):
-        with pytest.raises(RankwiseError, match="the hold-out of a gate whose state is .*gate.json, with 1 attempt"):
+        with pytest.raises(RankwiseError, match=r"the hold-out of a gate whose state is .*gate.json, with 1 attempt"):
             gate(**other)
     path.unlink()
     with pytest.raises(RankwiseError, match="the hold-out of a gate"):

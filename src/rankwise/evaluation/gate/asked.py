@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwise._arrays import Mask
 from rankwise._store import canonical_json, digest_bytes, digest_state
 from rankwise.errors import DataError
 from rankwise.evaluation.evaluation import evaluate, predict_scores
@@ -66,7 +67,10 @@ def identify(model: Any) -> str:
         parameters = {name: one for name, one in encode_parameters(model).items() if name not in IDLE}
         plain = {name: repr(one.value) if isinstance(one, Opaque) else one for name, one in parameters.items()}
         builder, scaler = record_of(model).builder, record_of(model).scaler
-        made = None if builder is None else builder.digest_, None if scaler is None else digest_state(*scaler.to_state())
+        made = (
+            None if builder is None else builder.digest_,
+            None if scaler is None else digest_state(*scaler.to_state()),
+        )
         facts = [type(model).__qualname__, plain, digest_of(model), made]
         return digest_bytes(canonical_json(facts).encode())
     if not hasattr(model, "predict"):
@@ -127,13 +131,18 @@ def ask_model(model: Any, queries: Holdout, measures: list[Measure], conventions
     """
     if isinstance(queries, RawTable):
         if record_of(model).builder is None:
-            raise DataError("a hold-out that is a table with texts, dates or gaps needs rankers that have a FeatureBuilder")
-        queries = apply_builder(model, queries, grouped=True, judged=True)
-    aligned = align(model, queries) if isinstance(model, Ranker) else queries
+            raise DataError(
+                "a hold-out that is a table with texts, dates or gaps needs rankers that have a FeatureBuilder"
+            )
+        judged: Queries = apply_builder(model, queries, grouped=True, judged=True)
+    else:
+        judged = queries
+    aligned = align(model, judged) if isinstance(model, Ranker) else judged
     # scores, not the model: evaluate warns of queries that a model has seen, and a warning is an answer, too
-    scores = predict_scores(model, queries) if hasattr(model, "predict") else model
-    values = evaluate(queries, scores, measures, **conventions).values
-    same, changed = np.zeros(len(queries), bool), False
+    scores = predict_scores(model, judged) if hasattr(model, "predict") else model
+    values = evaluate(judged, scores, measures, **conventions).values
+    same: Mask = np.zeros(len(judged), bool)
+    changed = False
     seen = record_of(model).seen or Seen()
     for part in (seen.training, seen.validation):
         found = overlap(aligned, part)

@@ -6,7 +6,7 @@ count what its answers may have taught (:func:`~rankwise.guarantees.holdout.test
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -167,9 +167,9 @@ class Gate(ShownAsFacts):
 
     .. math:: \delta_j = \frac{\delta}{j (j + 1) \, 2^{b + 1} \binom{j - 1}{b}}
 
-    (with :math:`2^{j - 1}` for :math:`2^{b + 1}` where b = j - 1). With probability 1 - delta no model ever passes whose
-    mean over future queries is not above the threshold. Several measures are one answer: a model passes if every measure
-    does, each at the level of the attempt.
+    (with :math:`2^{j - 1}` for :math:`2^{b + 1}` where b = j - 1). With probability 1 - delta no model ever passes
+    whose mean over future queries is not above the threshold. Several measures are one answer: a model passes if every
+    measure does, each at the level of the attempt.
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ class Gate(ShownAsFacts):
     at_least : float or list of float, default=None
         The threshold of the mean, one for all measures or one each.
     better_than : ranker, object with predict, or array-like, default=None
-        Instead of ``at_least``: the model in use, or its scores. A model passes if its mean is shown to be above that of
-        this model minus ``allow``. A later attempt may be against another model, such as the one that passed last.
+        Instead of ``at_least``: the model in use, or its scores. A model passes if its mean is shown to be above that
+        of this model minus ``allow``. A later attempt may be against another model, such as the one that passed last.
     allow : float or list of float, default=0.0
         How much worse than the model in use a model may be; below 0 it has to be better by as much.
     delta : float, default=0.05
@@ -216,13 +216,13 @@ class Gate(ShownAsFacts):
     printed, a second gate on the same queries, a look at the file. Makers who see the hold-out, in part or as training
     data: queries that a ranker of this package has seen are recognized by their content, and count as
     :func:`rankwise.certify` counts them (the answer holds whether they are copies or further draws; with changed copies
-    no model passes); of other models nothing is known. Code that is asked and writes down what it is given. A state that
-    is rolled back or copied together with its second record, or asked on two machines at the same time. Queries that are
-    no independent draws of the distribution of future ones.
+    no model passes); of other models nothing is known. Code that is asked and writes down what it is given. A state
+    that is rolled back or copied together with its second record, or asked on two machines at the same time. Queries
+    that are no independent draws of the distribution of future ones.
 
-    *Which queries.* Queries of weight 0 do not count, and other weights have to be equal. Queries for which a measure is
-    undefined are left out with ``empty="skip"``: of differences those for which either model has no value. Queries that
-    repeat each other are treated as copies or as draws, whichever shows less.
+    *Which queries.* Queries of weight 0 do not count, and other weights have to be equal. Queries for which a measure
+    is undefined are left out with ``empty="skip"``: of differences those for which either model has no value. Queries
+    that repeat each other are treated as copies or as draws, whichever shows less.
 
     *Queries that arrive.* Without a hold-out, queries are drawn after the model, and the one it is compared with, are
     frozen. Each :meth:`ask` about the same model adds its queries to a test that may be looked at after each of them
@@ -295,7 +295,7 @@ class Gate(ShownAsFacts):
             "delta": delta,
             **self._conventions,
         }
-        self._described: tuple[Any, Any] = (None, None)
+        self._described: tuple[int, str, NDArray[np.int64] | None] | None = None
         self._state = GateState(state, question, None if self.holdout is None else digest_of_holdout(self.holdout))
 
     # ------------------------------------------------------------------------------------------- what was asked
@@ -354,7 +354,8 @@ class Gate(ShownAsFacts):
             if known is not None:
                 return self._decide(attempts, known, again=True)
             level = self._level(attempts)
-            rest: dict[str, Any] = {"span": self._span, "weight": new.queries.weight, "group": group, "seen": new.same}
+            rest: dict[str, Any] = {"span": self._span, "weight": new.queries.weight, "group": group}
+            rest["seen"] = new.same if new.same.any() else None
             tested = zip(values, self.thresholds, strict=True)
             shown = [shows_above(row, threshold, level, **rest) for row, threshold in tested]  # all, in equal time
             note = CHANGED if new.changed else _UNSURE if new.same.all() else ""
@@ -372,19 +373,19 @@ class Gate(ShownAsFacts):
             return new, new.values
         kept = self._baseline.kept if queries is self.holdout else {}
         if self._baseline.digest not in kept:
-            kept[self._baseline.digest] = ask_model(
-                self._baseline.model, queries, self._measures, self._conventions
-            )
+            kept[self._baseline.digest] = ask_model(self._baseline.model, queries, self._measures, self._conventions)
         old = kept[self._baseline.digest]
         return replace(new, same=new.same | old.same, changed=new.changed or old.changed), new.values - old.values
 
-    def _about(self, queries: Queries) -> tuple[int, str, NDArray[np.int64]]:
-        """How many queries count, what they are, and which repeat each other; computed once for the hold-out itself."""
-        if queries is self._described[0]:
-            return self._described[1]
-        found = (*describe(queries, self._measures, self._conventions), same_content(queries))
+    def _about(self, queries: Queries) -> tuple[int, str, NDArray[np.int64] | None]:
+        """How many queries count, what they are, and which repeat each other (None if none do), once for a hold-out."""
+        if self._described is not None and queries is self.holdout:
+            return self._described
+        group = same_content(queries)
+        repeats = group if group.max(initial=0) < len(group) - 1 else None
+        found = (*describe(queries, self._measures, self._conventions), repeats)
         if queries is self.holdout:
-            self._described = queries, found
+            self._described = found
         return found
 
     def _level(self, attempts: list[Attempt]) -> float:

@@ -77,7 +77,9 @@ class _Content:
 
     def history(self, count: int) -> str:
         """A digest of the first attempts, as far as they never change."""
-        return digest_bytes(canonical_json([[one.model, one.against, one.level] for one in self.attempts[:count]]).encode())
+        return digest_bytes(
+            canonical_json([[one.model, one.against, one.level] for one in self.attempts[:count]]).encode()
+        )
 
     def document(self) -> dict[str, Any]:
         """The content as JSON values, with a digest of all others."""
@@ -176,8 +178,8 @@ class GateState:
             return
         if found is None or found.id != known:
             raise RankwiseError(
-                f"these queries are the hold-out of a gate whose state is {kept}, with {plural(attempts, 'attempt')}: ask that "
-                "gate, because the answers of two gates on the same queries are not covered by either "
+                f"these queries are the hold-out of a gate whose state is {kept}, with {plural(attempts, 'attempt')}: "
+                "ask that gate, because the answers of two gates on the same queries are not covered by either "
                 f"({place} remembers it)"
             )
         behind = len(found.attempts) < attempts or _values(found.attempts) < values

@@ -375,6 +375,8 @@ class Readings:
         Readings(sure=array([0.4, 0.2]), optional=array([0.1]))
         """
         values = np.asarray(losses, dtype=np.float64)
+        if group is None and seen is None:
+            return cls(values[~np.isnan(values)], np.empty(0))
         group = np.arange(len(values)) if group is None else group
         aside = np.isnan(values) if seen is None else np.isnan(values) | seen
         counted = np.flatnonzero(~np.isin(group, group[aside]))

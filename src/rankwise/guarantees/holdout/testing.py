@@ -402,7 +402,7 @@ def queries_to_show(
     refuse_unless_chance("queries_to_show", level=level, power=power)
     width = span[1] - span[0]
     m, mean, variance = (threshold - span[0]) / width, (threshold + margin - span[0]) / width, (sd / width) ** 2
-    if not (0 <= m and mean < 1):
+    if not (m >= 0 and mean < 1):
         raise RankwiseError(
             f"queries_to_show: threshold and threshold + margin must be inside of the span {span}, got "
             f"threshold={threshold:g} and margin={margin:g}"
