@@ -209,6 +209,25 @@ def run_cell(cell: Cell, repetitions: int, seed: int) -> dict[str, Any]:
     }
 
 
+COPIES, DISTINCT, COPIED = 10, 40, 400  # how often each query is in the set, how many there are, and the most sets
+
+
+def run_copied(repetitions: int, seed: int) -> dict[str, Any]:
+    """Calibration sets that hold every query ten times, by rank: as the cut-off takes them, and as draws."""
+    prepared = Prepared("simulated", "recall(rel=2)>=0.9", "rank")
+    counts, group = np.ones(COPIES * DISTINCT, bool), np.repeat(np.arange(DISTINCT), COPIES)
+    known = {"failed": DrawnQueries(counts, group, np.zeros(len(counts), bool)), "control failed": DrawnQueries(counts)}
+    found = dict.fromkeys(known, 0)
+    for repetition in range(repetitions):
+        random = np.random.default_rng([seed, crc32(b"copies"), repetition])
+        sequence, values = prepared.sample(np.repeat(random.integers(0, QUERIES, size=DISTINCT), COPIES))
+        for name, drawn in known.items():
+            shown = count_shown_cuts(sequence, values, drawn, DELTA)
+            cut = sequence.cut_at(shown - 2) if shown else sequence.beginning
+            found[name] += prepared.curve.at(cut)[0] < prepared.demand.goal - 1e-12
+    return {"repetitions": repetitions} | {name: int(count) for name, count in found.items()}
+
+
 # ------------------------------------------------------------------------------------------------------------- the page
 
 
@@ -248,9 +267,26 @@ def table(numbers: dict[str, Any]) -> str:
     return markdown_table(head, rows)
 
 
-def cells_of(numbers: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
-    """The cells with these facts."""
-    return [one for one in numbers["cells"] if all(one[name] == value for name, value in wanted.items())]
+def coverage_table(numbers: dict[str, Any]) -> str:
+    """The worlds as the page on coverage has them, with the rule of the sample mean as the control."""
+    rows, allowed = [], f"{100 * numbers['delta']:g}%"
+    for world in WORLDS:
+        cells = [one for one in numbers["cells"] if one["world"] == world]
+        checked = sum(one["repetitions"] for one in cells)
+        for what, name in (("cut-offs", "failed"), ("control: last cut that the sample mean meets", "naive failed")):
+            rows.append((world, what, checked, sum(one[name] for one in cells), max(one[name] for one in cells)))
+    copied = numbers["copied"]
+    for what, name in (("cut-offs", "failed"), ("control: every copy taken for a draw", "control failed")):
+        rows.append((f"queries given {COPIES} times", what, copied["repetitions"], copied[name], copied[name]))
+    body = []
+    for world, what, checked, failed, worst in rows:
+        low, _ = Count.of(checked=checked, failed=failed).interval()
+        wrong = low > numbers["delta"]
+        verdict = ("found out" if wrong else "NOT FOUND OUT") if "control" in what else ("FALSE" if wrong else "kept")
+        rate = f"{interval(failed, checked)}"
+        body.append([world, what, f"{checked:,}", f"{failed:,}", rate, f"{worst:,}", allowed, verdict])
+    head = ("world", "what", "checked", "failed", "rate, 99% interval, %", "worst cell", "may fail", "verdict")
+    return markdown_table(head, body)
 
 
 def collect(repetitions: int, seed: int, jobs: int = 1, cells: Sequence[Cell] = ALL_CELLS) -> dict[str, Any]:
@@ -264,10 +300,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="calibration sets per cell")
     parser.add_argument("--seed", type=int, default=0, help="where all random numbers come from")
     parser.add_argument("--jobs", type=int, default=1, help="processes; they change no digit")
+    parser.add_argument("--copied", action="store_true", help="only queries given several times, added to the rest")
     given = parser.parse_args(arguments)
     if given.repetitions < 1 or given.jobs < 1 or given.seed < 0:
         parser.error("--repetitions and --jobs are 1 or more, --seed is 0 or more")
-    numbers = collect(given.repetitions, given.seed, given.jobs)
+    if given.copied:
+        numbers = json.loads(RESULTS.read_text(encoding="utf-8"))
+    else:
+        numbers = collect(given.repetitions, given.seed, given.jobs)
+    numbers["copied"] = run_copied(min(given.repetitions, COPIED), given.seed)
     with writing(RESULTS) as part:
         cells = ",\n".join(json.dumps(one) for one in numbers.pop("cells"))
         part.write_text(f'{json.dumps(numbers)[:-1]}, "cells": [\n{cells}\n]}}\n', encoding="utf-8")
