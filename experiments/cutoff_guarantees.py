@@ -4,7 +4,7 @@ In three worlds 20,000 judged queries stand for the population, so that every me
 is a sample of them; the cut-off that it gives fails if the demand does not hold for the population. Beside it stand the
 best cut of the population, and the rule that takes the last cut which the mean of the sample meets. ``--repetitions
 1000`` is the number of calibration sets per cell, and ``--seed 0`` where all random numbers come from. Writes
-docs/cutoff_guarantees.json, of which the page is made. A few minutes on one core.
+docs/cutoff_guarantees.json, of which the page is made, and its figure. A few minutes on one core.
 """
 
 import argparse
@@ -23,12 +23,13 @@ from experiments.coverage import in_order
 from experiments.coverage_counts import Count
 from experiments.pages import DOCS, markdown_table
 from rankwise._arrays import Numbers, Vector
+from rankwise._figures import save_png
 from rankwise._files import writing
 from rankwise.guarantees.cutoff import standardize
 from rankwise.guarantees.holdout.cutting import CutSequence, DrawnQueries, count_shown_cuts
 from rankwise.guarantees.holdout.demands import Demand, KeptValues, kept_values
 
-RESULTS = DOCS / "cutoff_guarantees.json"
+RESULTS, FIGURE = DOCS / "cutoff_guarantees.json", DOCS / "figures" / "cutoff.png"
 DELTA, REPETITIONS = 0.05, 1_000
 QUERIES, TRAINING = 20_000, 300
 SIZES = (100, 300, 1_000)
@@ -295,6 +296,12 @@ def collect(repetitions: int, seed: int, jobs: int = 1, cells: Sequence[Cell] = 
     return {"delta": DELTA, "seed": seed, "population": QUERIES, "cells": found}
 
 
+def example() -> rw.guarantees.Cutoff:
+    """The cut-off of the page."""
+    lists = rw.make_lists(700, documents=50, random_state=1)
+    return rw.cutoff(rw.RidgeRanker().fit(lists[:200]), lists[200:600], keep="recall(rel=2)>=0.9")
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="experiments.cutoff_guarantees", description="How often cut-offs fail.")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="calibration sets per cell")
@@ -312,6 +319,7 @@ def main(arguments: Sequence[str]) -> int:
     with writing(RESULTS) as part:
         cells = ",\n".join(json.dumps(one) for one in numbers.pop("cells"))
         part.write_text(f'{json.dumps(numbers)[:-1]}, "cells": [\n{cells}\n]}}\n', encoding="utf-8")
+    save_png(example().plot(), FIGURE)
     stored = json.loads(RESULTS.read_text(encoding="utf-8"))
     print(table(stored))
     false = [f"FALSE: {name}" for name in false_ones(stored)]

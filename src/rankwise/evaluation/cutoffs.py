@@ -165,7 +165,7 @@ def cutoff(
         raise DataError(known.missing.replace("hold-out", "calibration"))
     kept = kept_values(demand, queries, values, n_jobs=n_jobs)
     task = _Calibration(demand, by, delta, cuts, queries, kept, _sequence(demand, by, cuts, queries, values, kept))
-    about = {
+    about: dict[str, Any] = {
         "model": digest,
         "scaling": None if queries.scaling is None else queries.scaling.digest_,
         "calibrated_on": Fingerprints.of(fingerprints(queries, n_jobs=n_jobs)),
