@@ -96,9 +96,9 @@ def blocks() -> dict[str, Mapping[str, str]]:
         "coverage.md": {
             **coverage.tables(stored("coverage")),
             **gate.coverage_blocks(stored("gate")),
-            "cut-offs": cutoff_guarantees.coverage_table(stored("cutoff_guarantees")),
+            "cutoffs": cutoff_guarantees.coverage_table(stored("cutoff_guarantees")),
         },
-        "cutoffs.md": {"cut-offs": cutoff_guarantees.table(stored("cutoff_guarantees"))},
+        "cutoffs.md": {"cutoffs": cutoff_guarantees.table(stored("cutoff_guarantees"))},
         "direct.md": {
             "ohsumed": direct.table(results["ohsumed"], "ohsumed"),
             "mq2008": direct.table(results["mq2008"], "mq2008"),
