@@ -1,5 +1,6 @@
 """Tests at a level: what they share with bounds, and how a level is spent on several claims."""
 
+import json
 import math
 from itertools import product
 
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 from rankwise.errors import DataError, RankwiseError
 from rankwise.guarantees.certificate import holdout_claims
 from rankwise.guarantees.holdout import betting
-from rankwise.guarantees.holdout.testing import count_until_failure, level_of_attempt, level_of_each, shows_above
+from rankwise.guarantees.holdout.testing import (
+    RunningTest,
+    count_until_failure,
+    level_of_attempt,
+    level_of_each,
+    queries_to_show,
+    shows_above,
+)
 from tests.guarantees.test_certificate import UNSEEN
 
 VALUES = st.sampled_from([0.0, 0.1, 0.1 + 1e-16, 0.5, 0.9, 1.0, math.nan]) | st.floats(0, 1)
@@ -85,6 +93,84 @@ def test_weights_and_what_cannot_be_tested():
         shows_above(values + 1, 0.6, 0.05)
 
 
+# ------------------------------------------------------------------------------------------------------- at any time
+
+
+@given(st.lists(st.tuples(VALUES, st.booleans()), min_size=1, max_size=60), st.integers(0, 60))
+def test_a_running_test_is_the_same_however_values_are_divided(sample, cut):
+    values, optional = (np.array(part) for part in zip(*sample, strict=True))
+    at_once, in_parts = (RunningTest(0.4, 0.05) for _ in range(2))
+    at_once.update(values, optional=optional)
+    in_parts.update(values[:cut], optional=optional[:cut])
+    in_parts = RunningTest.from_dict(json.loads(json.dumps(in_parts.to_dict())))
+    in_parts.update(values[cut:], optional=optional[cut:])
+    assert in_parts.to_dict() == at_once.to_dict()
+    assert at_once.n == int((~np.isnan(values)).sum())
+    alone = RunningTest(0.4, 0.05)
+    alone.update(values)
+    assert at_once.to_dict()["log_capital"] <= alone.to_dict()["log_capital"]
+
+
+@pytest.mark.parametrize("level", [0.3, 0.1])
+@pytest.mark.parametrize("threshold", [0.2, 0.5])
+def test_a_false_claim_is_ever_shown_with_the_level_at_most(threshold, level):
+    """All outcomes of 11 coins whose mean is the threshold itself, looked at after each of them."""
+    total = 0.0
+    for coins in product([0.0, 1.0], repeat=11):
+        if RunningTest(threshold, level).update(coins):
+            total += math.prod(threshold if side else 1 - threshold for side in coins)
+    assert 0 < total <= level
+
+
+def test_a_copy_of_a_draw_never_helps():
+    """Of two equal values either may be the draw: with the second one optional the capital is at most that of both."""
+    random = np.random.default_rng(0)
+    for _ in range(50):
+        values = random.random(20).round(1)
+        twice = np.repeat(values, 2)
+        optional = RunningTest(0.3, 0.05)
+        optional.update(twice, optional=np.tile([False, True], 20))
+        every = RunningTest(0.3, 0.05)
+        every.update(twice)
+        assert optional.to_dict()["log_capital"] <= every.to_dict()["log_capital"] + 1e-12
+
+
+def test_thresholds_at_the_ends_of_the_span_cannot_be_tested_on_arrival():
+    with pytest.raises(RankwiseError, match="threshold must be inside of the span"):
+        RunningTest(1.0, 0.05)
+
+
+# ------------------------------------------------------------------------------------------------------------- planning
+
+
+@pytest.mark.parametrize(("mean", "margin", "sd"), [(0.7, 0.1, 0.5), (0.65, 0.05, 0.2), (0.55, 0.05, 0.01)])
+def test_a_plan_is_enough(mean, margin, sd):
+    """150 samples of each; a power of 0.8 gives fewer than 108 with probability 0.01."""
+    plan = queries_to_show(margin, sd=sd, threshold=mean - margin, level=0.001)
+    random = np.random.default_rng(0)
+    if sd == 0.5:  # as large as it gets: a coin
+        values = (random.random((150, plan.queries)) < mean).astype(float)
+    else:
+        total = mean * (1 - mean) / sd**2 - 1
+        values = random.beta(mean * total, (1 - mean) * total, (150, plan.queries))
+    assert sum(shows_above(row, mean - margin, 0.001) for row in values) >= 108
+
+
+def test_plans_grow_as_levels_fall_and_margins_shrink():
+    def planned(margin=0.05, attempt=1, passed=0, **given):
+        level = level_of_attempt(0.05, attempt, passed)
+        return queries_to_show(margin, **{"sd": 0.3, "threshold": 0.6, "level": level, **given}).queries
+
+    assert planned() < planned(attempt=5) < planned(attempt=5, passed=2) < planned(attempt=50, passed=2)
+    assert planned(0.1) < planned() < planned(0.02)
+    assert planned(sd=0.01) < planned(sd=0.2) < planned(sd=10.0)
+    assert planned(power=0.5) < planned(power=0.95)
+    with pytest.raises(RankwiseError, match="inside of the span"):
+        planned(0.4)
+    with pytest.raises(RankwiseError, match="sd must be finite and above 0, got 0"):
+        planned(sd=0)
+
+
 # --------------------------------------------------------------------------------------------------- several claims
 
 
@@ -106,7 +192,7 @@ def test_a_level_falls_with_attempts_and_may_vanish(attempt, data):
     assert level_of_attempt(0.05, attempt + 1, passed) <= level
 
 
-@pytest.mark.parametrize(("attempt", "passed"), [(0, 0), (3, 3), (2, -1)])
+@pytest.mark.parametrize(("attempt", "passed"), [(0, 0), (3, 3), (2, -1), (2.5, 1), ("x", 0), (2**70, 2**69)])
 def test_numbers_of_attempts_that_cannot_be(attempt, passed):
     with pytest.raises(RankwiseError, match="level_of_attempt: attempt must be"):
         level_of_attempt(0.05, attempt, passed)

@@ -270,6 +270,8 @@ class Gate(ShownAsFacts):
         refuse_unless_chance("Gate", delta=delta)
         if ties not in ("expected", "pessimistic", "optimistic"):
             raise RankwiseError(f"Gate: ties must be 'expected', 'pessimistic' or 'optimistic', got {ties!r}")
+        if empty not in ("skip", "zero", "one"):
+            raise RankwiseError(f"Gate: empty must be 'skip', 'zero' or 'one', got {empty!r}")
         _, self._measures, titles = settle(measure, None, rel)
         for one in self._measures:
             if not one.at_most_one:
@@ -497,7 +499,10 @@ def _open_holdout(holdout: Any) -> Holdout | None:
 
 def _as_each(name: str, given: float | Sequence[float], count: int, low: float, high: float) -> tuple[float, ...]:
     """One threshold per measure."""
-    found = tuple(map(float, np.atleast_1d(np.asarray(given, dtype=np.float64))))
+    try:
+        found = tuple(map(float, np.atleast_1d(np.asarray(given, dtype=np.float64))))
+    except (TypeError, ValueError) as error:
+        raise RankwiseError(f"Gate: {name} must be a number, or one for each measure, got {given!r:.40}") from error
     found = found * count if len(found) == 1 else found
     if len(found) != count:
         raise RankwiseError(f"Gate: {name} must be one number, or one for each of {count} measures, got {len(found)}")

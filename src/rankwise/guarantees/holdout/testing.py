@@ -55,6 +55,9 @@ _SAFE = 1.1
 # Points that a distribution of values is represented by, and the share of the largest variance from which on it is that
 # of a coin.
 _POINTS, _COIN = 100, 0.98
+_CONSTANT = 1e-9  # a variance below which values are taken to be constant
+# The largest number of an attempt.
+_MOST = 1_000_000
 
 
 def shows_above(
@@ -344,11 +347,13 @@ def level_of_attempt(delta: float, attempt: int, passed: int) -> float:
     0.000104
     """
     refuse_unless_chance("level_of_attempt", delta=delta)
-    if not 0 <= passed < attempt:
+    whole = all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) for one in (attempt, passed))
+    if not (whole and 0 <= passed < attempt <= _MOST):
         raise RankwiseError(
-            "level_of_attempt: attempt must be at least 1 and passed between 0 and attempt - 1, "
+            f"level_of_attempt: attempt must be from 1 to {_MOST:,} and passed from 0 to attempt - 1, "
             f"got attempt={attempt!r}, passed={passed!r}"
         )
+    attempt, passed = int(attempt), int(passed)
     doubled = attempt - 1 if passed == attempt - 1 else passed + 1
     shares = attempt * (attempt + 1) * (1 << doubled) * math.comb(attempt - 1, passed)
     return float(Fraction(delta) / shares)
@@ -399,6 +404,7 @@ def queries_to_show(
     """
     refuse_unless_known("queries_to_show", "betting", "low", span)
     refuse_unless("queries_to_show", above=0, margin=margin, sd=sd)
+    refuse_unless("queries_to_show", threshold=threshold)
     refuse_unless_chance("queries_to_show", level=level, power=power)
     width = span[1] - span[0]
     m, mean, variance = (threshold - span[0]) / width, (threshold + margin - span[0]) / width, (sd / width) ** 2
@@ -421,12 +427,14 @@ def queries_to_show(
 
 
 def _distribution(mean: float, variance: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Values in [0, 1] and their chances: points of a Beta distribution, or a coin if the variance is that of one."""
+    """Values in [0, 1] and their chances: points of a Beta distribution, or those of a coin or of a constant."""
     from scipy.special import betaincinv
 
     largest = mean * (1 - mean)
     if variance >= _COIN * largest:
         return np.array([0.0, 1.0]), np.array([1 - mean, mean])
+    if variance < _CONSTANT:
+        return np.array([mean]), np.array([1.0])
     total = largest / variance - 1
     points = betaincinv(mean * total, (1 - mean) * total, (np.arange(_POINTS) + 0.5) / _POINTS)
     return points, np.full(_POINTS, 1 / _POINTS)
