@@ -56,6 +56,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 DECLARED: dict[tuple[str, str], str] = {
     ("guarantees.holdout.sequences", "RunningMean"): "running means: ledgers and certificates of the service",
     ("guarantees.holdout.intervals", "Plan"): "plans: `queries_needed`, `rankwise certify --half-width`",
+    ("guarantees.cutoff", "Cutoff"): "cut-offs: `rw.cutoff`, `rankwise cutoff`",
     ("evaluation.comparison.comparison", "Comparison"): "comparisons, the report, the demo",
     ("evaluation.gate.gate", "Gate"): "release gates: `Gate`, `rankwise gate`",
     ("evaluation.evaluation", "Evaluation"): "intervals of `evaluate` and `compare`",

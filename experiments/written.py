@@ -37,6 +37,7 @@ from experiments import (
     clicks,
     committee,
     coverage,
+    cutoff_guarantees,
     direct,
     engines,
     exported,
@@ -96,7 +97,12 @@ def blocks() -> dict[str, Mapping[str, str]]:
         },
         "choose_ranker.md": {"trees": trees.table(stored("trees_results"))},
         "clicks.md": {name: part(stored("clicks")) for name, part in clicks.PARTS.items()},
-        "coverage.md": {**coverage.tables(stored("coverage")), **gate.coverage_blocks(stored("gate"))},
+        "coverage.md": {
+            **coverage.tables(stored("coverage")),
+            **gate.coverage_blocks(stored("gate")),
+            "cutoffs": cutoff_guarantees.coverage_table(stored("cutoff_guarantees")),
+        },
+        "cutoffs.md": {"cutoffs": cutoff_guarantees.table(stored("cutoff_guarantees"))},
         "direct.md": {
             "ohsumed": direct.table(results["ohsumed"], "ohsumed"),
             "mq2008": direct.table(results["mq2008"], "mq2008"),

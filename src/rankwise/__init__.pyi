@@ -18,6 +18,7 @@ from rankwise._load_saved import load as load
 from rankwise._version import __version__ as __version__
 from rankwise.analysis.explanation import explain as explain
 from rankwise.evaluation.certificates import certify as certify
+from rankwise.evaluation.cutoffs import cutoff as cutoff
 from rankwise.evaluation.evaluation import evaluate as evaluate
 from rankwise.evaluation.gate.gate import Gate as Gate
 from rankwise.evaluation.statistics.multiple_testing import significance as significance

@@ -32,7 +32,7 @@ app = new_app(
 _COMMANDS = {
     "Start": ("demo", "doctor", "warm"),
     "Data": ("inspect", "split", "convert"),
-    "Model": ("train", "rank", "evaluate", "certify", "compare", "gate"),
+    "Model": ("train", "rank", "evaluate", "certify", "compare", "gate", "cutoff"),
     "Online": ("serve", "replay", "state", "clicks", "simulate"),
     "Output": ("report", "export"),
 }

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from rankwise.cli import reading
-from rankwise.cli.options import argument, data_option, measure_option, output_option, plan_option
+from rankwise.cli.options import argument, data_option, measure_option, model_option, output_option, plan_option
 from rankwise.cli.wording import in_shell, show_certificate
 from rankwise.errors import RankwiseError
 
@@ -29,6 +29,7 @@ def certify(
     holdout: Path | None = data_option(None, "Judged queries that were not used in training."),
     measure: str | None = measure_option(None, "For scores and models of other tools: nDCG@10 (default), AP, RR ...", "-m"),
     delta: float = measure_option(0.05, "Probability with which a guarantee may fail."),
+    cutoff: Path | None = model_option(None, "Certify the lists as this cut-off cuts them, by --holdout alone."),
     row_radius: float | None = measure_option(None, "Declared upper bound on the norm of future documents."),
     longest: int | None = measure_option(None, "Declared upper bound on the documents of a future query."),
     unverified: bool = measure_option(False, "Let the headline use constants that were not verified."),
@@ -73,11 +74,14 @@ def certify(
         ranker = reading.load_ranker(subject, measure)
         learned, held = (None if one is None else reading.read_for(ranker, one, reads) for one in (train, holdout))
         declared: dict[str, Any] = {"row_radius": row_radius, "longest": longest}
-        found = ranker.certificate(learned, held, delta, unverified=unverified, **declared)
+        if cutoff is not None:
+            found = _of_cut_lists(ranker, held, ranker.measure, delta, cutoff)
+        else:
+            found = ranker.certificate(learned, held, delta, unverified=unverified, **declared)
     else:
         if holdout is None or train is not None:
             raise RankwiseError(f"{subject} is not a saved ranker; scores require --holdout, without --train")
-        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, reads)
+        found = _of_scores(subject, holdout, measure or "nDCG@10", delta, reads, cutoff)
     if as_json:
         print(found.to_json())
     else:
@@ -89,12 +93,27 @@ def certify(
         raise typer.Exit(NOT_CERTIFIED)
 
 
-def _of_scores(path: Path, holdout: Path, measure: str, delta: float, reads: dict[str, Any]) -> Any:
+def _of_cut_lists(model: Any, held: Any, measure: Any, delta: float, cutoff: Path) -> Any:
+    """Certify what a cut-off leaves of the lists of a ranker, or of scores."""
+    from rankwise.evaluation.certificates import certify as certify_lists
+    from rankwise.guarantees.cutoff import Cutoff
+
+    if held is None:
+        raise RankwiseError("--cutoff requires --holdout: lists that are cut are certified by a hold-out alone")
+    return certify_lists(held, model, measure, delta=delta, cutoff=Cutoff.load(cutoff))
+
+
+def _of_scores(
+    path: Path, holdout: Path, measure: str, delta: float, reads: dict[str, Any], cutoff: Path | None
+) -> Any:
     """Certify scores by the hold-out alone."""
     from rankwise.evaluation.certificates import certify as certify_scores
 
     queries, scores = reading.read_scored(holdout, path, reads, {})
-    found = certify_scores(queries, scores, measure, delta=delta)
+    if cutoff is not None:
+        found = _of_cut_lists(scores, queries, measure, delta, cutoff)
+    else:
+        found = certify_scores(queries, scores, measure, delta=delta)
     return replace(found, about=found.about.replace("scores", str(path), 1))
 
 

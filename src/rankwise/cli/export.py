@@ -32,6 +32,7 @@ def export(
     shift: str = option(
         "0", "Constant added to every score; sample: the smallest that makes the scores of the sample non-negative."
     ),
+    cutoff: Path | None = option(None, "A cut-off of this model, as rankwise cutoff writes it."),
     option: list[str] | None = option(None, "An option of the target, such as store=shop; may be repeated."),
     as_json: reading.JsonOption = False,
     *,
@@ -58,9 +59,13 @@ def export(
         return
     from rankwise import export as export_model
 
-    options = dict(_option(one) for one in option or ())
+    options: dict[str, Any] = dict(_option(one) for one in option or ())
     if built:
         options["features"] = "built"
+    if cutoff is not None:
+        from rankwise.guarantees.cutoff import Cutoff
+
+        options["cutoff"] = Cutoff.load(cutoff)
     queries = None if sample is None else _sample(ranker, sample, reads)
     done = export_model(
         ranker, to, output, called=called, sample=queries, feature_names=listed, shift=_number(shift), **options

@@ -28,7 +28,7 @@ _MARGIN, _SD = {True: 0.02, False: 0.05}, {True: 0.2, False: 0.3}
 
 @reading.with_options
 def gate(
-    model: Path = argument(..., "The new model: a saved ranker, or scores of the hold-out from any source."),
+    model: Path = argument(..., "The new model: a saved ranker, a model of a booster, or scores of the hold-out from any source."),
     data: Path = data_option(..., "The hold-out: judged queries that no model and none of its makers has seen."),
     state: Path = data_option(..., "The file in which attempts are counted, beside the hold-out; made by the first one."),
     against: Path | None = model_option(None, "The model in use: the new one must not be worse, but for --allow."),
@@ -103,7 +103,7 @@ def _ask(
     for path in paths:
         if not path.exists():
             raise RankwiseError(f"{path} does not exist: expected a saved ranker or scores")
-    rankers = {path: reading.load_ranker(path) for path in paths if reading.is_saved(path)}
+    rankers = {path: reading.load_ranker(path) for path in paths if reading.is_model(path)}
     holdout = _open(data, rankers, reads)
     asked = {
         path: rankers[path] if path in rankers else reading.read_scored(data, path, reads, {"queries": holdout})[1]

@@ -21,6 +21,7 @@ from rankwise.errors import DataError, FileFormatError, RankwiseError
 from rankwise.queries.checks import Missing
 
 if TYPE_CHECKING:
+    from rankwise.guarantees.cutoff import Cutoff
     from rankwise.io.sources import ByteStream
     from rankwise.queries.queries import Queries
     from rankwise.rankers._base import Ranker
@@ -42,6 +43,9 @@ def rank(
     out: Path | None = output_option(None, "The file to write (default: standard output).", "-o"),
     to: Form | None = output_option(None, "Output format (default: by the suffix of --out, else csv)."),
     top: int | None = output_option(None, "Only the best K documents of every query.", min=1),
+    cutoff: Path | None = output_option(
+        None, "Only the documents that this cut-off keeps, as rankwise cutoff writes it."
+    ),
     tag: str = output_option("rankwise", "Name of the run in a TREC run."),
     unsorted: bool = data_option(False, "The rows of a query are not together: read the whole file at once."),
     features: int | None = data_option(None, "Number of features of a text that leaves out zeros.", min=1),
@@ -60,6 +64,8 @@ def rank(
 
     Example: rankwise rank model.rankwise new.csv --qid query -o ranked.csv
 
+    Example: rankwise rank model.rankwise new.csv --qid query --cutoff cutoff.json
+
     Example: zcat test.txt.gz | rankwise rank model.rankwise - -o test.run
     """
     from rankwise._progress import progress
@@ -69,8 +75,9 @@ def rank(
         problem = "is not a saved ranker" if model.is_file() else "does not exist"
         raise DataError(f"{model} {problem}: the model comes first, then the queries")
     ranker = reading.load_ranker(model)
-    if top is not None and form == "scores":
-        raise RankwiseError("--to scores writes a score for every document, so --top does not apply")
+    if (top is not None or cutoff is not None) and form == "scores":
+        given = "--top" if top is not None else "--cutoff"
+        raise RankwiseError(f"--to scores writes a score for every document, so {given} does not apply")
     task = RankingTask(
         ranker,
         model,
@@ -80,6 +87,7 @@ def rank(
         features=features,
         unsorted=unsorted,
         columns=reads,
+        cutoff=None if cutoff is None else _open_cutoff(cutoff, ranker),
     )
     size = None  # a pipe has no size: the bar then shows the elapsed time
     if not reading.is_parts(data):
@@ -104,6 +112,16 @@ def rank(
         print(f"{out}: {n_queries:,} queries, {n_documents:,} documents ranked by {ranker.name}")
 
 
+def _open_cutoff(path: Path, ranker: "Ranker") -> "Cutoff":
+    """Read the file of a cut-off, which has to be one of this ranker."""
+    from rankwise.guarantees.cutoff import Cutoff
+    from rankwise.rankers._record import digest_of_scores
+
+    found = Cutoff.load(path)
+    found.refuse_other_model(digest_of_scores(ranker), ranker.name)
+    return found
+
+
 @dataclass(frozen=True)
 class RankingTask:
     """What is ranked, by which ranker, and how the file is read.
@@ -126,6 +144,8 @@ class RankingTask:
         Whether the rows of a query may be apart.
     columns : dict
         What the options say, such as the columns that they name: qid, label, docid, ignore.
+    cutoff : Cutoff or None
+        What decides which documents are kept.
     """
 
     ranker: "Ranker"
@@ -136,6 +156,7 @@ class RankingTask:
     features: int | None
     unsorted: bool
     columns: dict[str, Any]
+    cutoff: "Cutoff | None" = None
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -148,7 +169,9 @@ def rank_blocks(task: RankingTask, on_read: reading.OnRead) -> Iterator[Ranked]:
     before = 0
     for queries in _one_ahead(_blocks(task, on_read)):
         _check_features(task, queries)
-        yield Ranked(queries, task.ranker.predict(queries), before)
+        scores = task.ranker.predict(queries)
+        kept = None if task.cutoff is None else task.cutoff.kept(queries, scores)
+        yield Ranked(queries, scores, before, kept)
         before += queries.n_documents
 
 

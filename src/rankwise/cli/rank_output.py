@@ -46,11 +46,14 @@ class Ranked(NamedTuple):
         The score of every document.
     before : int
         The number of documents in the blocks before this one.
+    kept : ndarray of bool, shape (n_documents,), default=None
+        The documents that a cut-off keeps; None: all.
     """
 
     queries: "Queries"
     scores: NDArray[np.float64]
     before: int
+    kept: NDArray[np.bool_] | None = None
 
 
 def form_of(out: Path | None, to: Form | None, as_json: bool) -> Form:
@@ -93,7 +96,7 @@ def rank_documents(block: Ranked, top: int | None) -> tuple[list[Any], list[Any]
 
     Documents without ids are named by their row in the input.
     """
-    queries, scores, _ = block
+    queries, scores = block.queries, block.scores
     rows, query, place = order_rows(block, top)
     names = queries.names()
     docid: list[Any] = (
@@ -258,17 +261,19 @@ def _word(value: Any, what: str) -> str:
 
 def order_rows(block: Ranked, top: int | None) -> tuple[Places, Places, Places]:
     """Rows, queries and positions of documents in ranked order; equal scores keep the order of the input."""
-    queries, scores, _ = block
+    queries, scores = block.queries, block.scores
     owner = queries.query_of_row
     rows = np.lexsort((-scores, owner))  # stable
     place = np.arange(len(rows)) - np.repeat(queries.start[:-1], queries.sizes)
-    chosen = slice(None) if top is None else place < top
+    chosen = np.ones(len(rows), bool) if top is None else place < top
+    if block.kept is not None:
+        chosen &= block.kept[rows]
     return rows[chosen], owner[rows][chosen], place[chosen]
 
 
 def numbers_of(block: Ranked, by_place: bool) -> Places:
     """Numbers for documents without ids: their row in the input, or their position in the query; both from 0."""
-    queries, scores, before = block
+    queries, scores, before = block.queries, block.scores, block.before
     if not by_place:
         return np.arange(len(scores)) + before
     inside = np.empty(len(scores), dtype=np.int64)
@@ -298,7 +303,7 @@ def lines(block: Ranked, top: int | None, behind: tuple[str, str, str, str], by_
     from rankwise._kernels.text.written import put_lines
     from rankwise.queries.grouping import StringColumn
 
-    queries, scores, _ = block
+    queries, scores = block.queries, block.scores
     rows, query, place = order_rows(block, top)
     ids, no_ids = StringColumn.of(queries.names()), StringColumn._trusted(np.empty(0, np.uint8), np.empty(0, np.int64))
     documents = no_ids if queries.docid is None else queries.docid

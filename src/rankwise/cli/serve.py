@@ -38,6 +38,7 @@ def serve(
     floor: float | None = online_option(
         None, "Promised value of the measure: raises an alarm once it is provably missed."
     ),
+    cutoff: list[Path] | None = model_option(None, "A cut-off of a model, for requests with cut; may be repeated."),
     training: Path | None = model_option(
         None, "Training queries, whose feature ranges are the reference of the drift alarm."
     ),
@@ -88,6 +89,7 @@ def serve(
         if not files and not state.exists():
             raise RankwiseError("nothing to serve: give a model file, a state with models, or --demo")
         limits: dict[str, Any] = {"window": window, "retention": retention * 86_400, "floor": floor}
+        limits["cutoffs"] = cutoff or ()
         service = Service(state, dict(files), accept_loss=accept_loss, **limits)
         app = make_app(service, callers, access_log=access_log)
         if training is not None:

@@ -4,16 +4,22 @@ A ranker of this package is certified by its own bounds as well. Scores of anoth
 alone, whatever made them.
 """
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from rankwise.errors import DataError
 from rankwise.evaluation.evaluation import Evaluation, evaluate, open_judged_and_scores
 from rankwise.guarantees._bound import refuse_unless_chance
 from rankwise.guarantees.certificate import Certificate, certificate_of
+from rankwise.guarantees.cutoff import Cutoff
 from rankwise.measures._base import Measure, parse
 from rankwise.queries.fingerprints import Seen, fingerprints
 from rankwise.queries.queries import Queries, as_queries
 from rankwise.rankers._base import Ranker
+from rankwise.rankers._inputs import apply_builder
+from rankwise.rankers._record import digest_of_scores
 from rankwise.rankers.certificate.claims import Declared, population_of
 from rankwise.rankers.certificate.collect import certify_ranker, holdout_part
 
@@ -27,6 +33,7 @@ def certify(
     *,
     train: Queries | None = None,
     delta: float = DELTA,
+    cutoff: Cutoff | None = None,
 ) -> Certificate:
     """Certify a model, or scores of any source, by judged queries that it has not seen.
 
@@ -43,6 +50,9 @@ def certify(
         of this package remembers them; for it, they add the bounds that rest on training queries.
     delta : float, default=0.05
         The probability with which each bound may fail, and the headline, which is the smallest of several.
+    cutoff : Cutoff, default=None
+        Certify the lists as this cut-off cuts them, by the hold-out alone. The queries that calibrated it count as
+        seen; they may certify the lists that are not cut, both together at the sum of their deltas.
 
     Returns
     -------
@@ -65,14 +75,39 @@ def certify(
         raise DataError(f"train must be Queries, got {type(train).__name__}")
     if isinstance(values, Ranker):
         values._check_fitted()
-        return certify_ranker(values, train, queries, delta, Declared(), False, wanted)
+        if cutoff is None:
+            return certify_ranker(values, train, queries, delta, Declared(), False, wanted)
+        queries = apply_builder(values, queries, grouped=True, judged=True)
     name = type(values).__name__ if hasattr(values, "predict") else "scores"
     queries = as_queries(queries, "certify with scores")
+    seen = None if train is None else Seen().with_training(fingerprints(train))
+    if cutoff is not None:
+        return _certify_cut_lists(name, queries, values, wanted, cutoff, seen, delta)
     if hasattr(values, "predict"):
         values = values.predict(queries)
-    seen = None if train is None else Seen().with_training(fingerprints(train))
     result, worst = (evaluate(queries, values, [wanted], ties=ties) for ties in ("expected", "pessimistic"))
     return holdout_certificate(name, result, queries, delta, worst=worst, seen=seen)
+
+
+def _certify_cut_lists(
+    name: str, queries: Queries, model: Any, measure: Measure, cutoff: Cutoff, seen: Seen | None, delta: float
+) -> Certificate:
+    """Certify lists that are cut: what is not kept counts as not retrieved, and what calibrated the cut-off as seen."""
+    known = seen or Seen()
+    digest, n_jobs = None, None
+    if isinstance(model, Ranker):
+        digest, n_jobs = digest_of_scores(model), model.n_jobs
+        known |= model.record_.seen or Seen()
+    cutoff.refuse_other_model(digest, name)
+    scores = np.asarray(model.predict(queries) if hasattr(model, "predict") else model, dtype=np.float64)
+    cut = np.where(cutoff.kept(queries, scores), scores, -np.inf)
+    known |= Seen().with_validation(cutoff.calibrated_on.marks)
+    result, worst = (
+        evaluate(queries, cut, [measure], ties=ties, n_jobs=n_jobs) for ties in ("expected", "pessimistic")
+    )
+    found = holdout_certificate(f"{name}, {cutoff.rule}", result, queries, delta, worst=worst, seen=known)
+    used = "used in training or calibrated the cut-off"
+    return replace(found, missing=found.missing.replace("used in training", used))
 
 
 def holdout_certificate(

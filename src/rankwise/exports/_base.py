@@ -77,6 +77,25 @@ class Written:
     requests: tuple[UploadRequest, ...] = ()
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A cut-off as an engine has to apply it.
+
+    Attributes
+    ----------
+    called : str
+        The name of the model.
+    score : float or None
+        The smallest score of the engine that is kept; None: a cut by rank.
+    documents : int or None
+        How many of the best documents are kept; None: a cut by score.
+    """
+
+    called: str
+    score: float | None = None
+    documents: int | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target(ABC):
     """One engine or language: how a formula is written for it, and how it scores what was written.
@@ -127,6 +146,27 @@ class Target(ABC):
         Written
             The files and notes.
         """
+
+    def write_cut(self, cut: Cut, written: Written) -> Written:
+        """Write how the engine cuts lists; without a way of its own, a note says what the caller has to do.
+
+        Parameters
+        ----------
+        cut : Cut
+            The cut-off.
+        written : Written
+            The files of the model.
+
+        Returns
+        -------
+        Written
+            Files beside those of the model, and notes.
+        """
+        if cut.documents is not None:
+            return Written({}, (f"cut-off: show the first {cut.documents:,} documents of every query",))
+        return Written(
+            {}, (f"cut-off: {self.title} has no threshold here; leave out documents with a score below {cut.score!r}",)
+        )
 
     @abstractmethod
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankwise.errors import RankwiseError
 from rankwise.exports import single
-from rankwise.exports._base import Content, Target, UploadRequest, Written, json_text
+from rankwise.exports._base import Content, Cut, Target, UploadRequest, Written, json_text
 from rankwise.exports.formula import Formula, StepSum, TreeSum, WeightedSum
 from rankwise.exports.single import Single, normalize, single_trees
 from rankwise.exports.tree_nodes import Leaf, Node, TreeSplit, score_trees
@@ -234,6 +234,19 @@ class Elasticsearch(Target):
             "featureset.json takes every feature from a field of its name: say there how you really compute each"
         )
         return Written(written_files, (*notes, *more), dropped, arithmetic, requests)
+
+    def write_cut(self, cut: Cut, written: Written) -> Written:
+        """``search.json``: a search that scores by the model, with ``min_score`` or ``size``."""
+        query = {"bool": {"filter": [{"match_all": {}}], "must": [{"sltr": {"model": cut.called, "params": {}}}]}}
+        if cut.score is None:
+            note = "cut-off: search.json returns as many documents as the cut-off keeps"
+            return Written({"search.json": json_text({"size": cut.documents, "query": query})}, (note,))
+        least = float(np.float32(cut.score))
+        notes = (
+            "cut-off: search.json scores every document of its filter, because min_score does not see the scores of a "
+            "rescore: put your own query there; size is the most that is returned",
+        )
+        return Written({"search.json": json_text({"min_score": least, "size": 10_000, "query": query})}, notes)
 
     def score(self, files: Mapping[str, Content], X: Floats, names: tuple[str, ...]) -> Vector:
         """Score as the plugin does, in float32."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise._kernels.trees import ZERO
 from rankwise.errors import RankwiseError
-from rankwise.exports._base import Content, Target, Written
+from rankwise.exports._base import Content, Cut, Target, Written
 from rankwise.exports.columns import ColumnFeatures, ColumnStep
 from rankwise.exports.curves import CurveSum, refuse_periods
 from rankwise.exports.formula import MEDIAN, Formula, StepSum, TreeSum, fills_gaps
@@ -107,6 +107,18 @@ class SQL(Target):
         finally:
             base.close()
         return np.array([np.nan if score is None else score for score in scores], dtype=np.float64)
+
+    def write_cut(self, cut: Cut, written: Written) -> Written:
+        """``cut.sql``: the query with a ``WHERE`` on the score, or a ``LIMIT`` where the table has one query's rows."""
+        name, inner = self._quote(cut.called), str(written.files["score.sql"])
+        order = f"ORDER BY {name} DESC"
+        if cut.score is None:
+            tail = f"{order}\nLIMIT {cut.documents}\n"
+            note = "cut-off: cut.sql is for a table that holds the documents of one query"
+        else:
+            tail = f"WHERE {name} >= {number(cut.score)}\n{order}\n"
+            note = "cut-off: cut.sql keeps the documents with at least the score of the cut-off"
+        return Written({"cut.sql": f"SELECT * FROM (\n{inner}) {self._quote('scored')}\n{tail}"}, (note,))
 
     def _quote(self, name: str) -> str:
         """A name in quotes."""

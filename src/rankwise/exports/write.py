@@ -1,6 +1,7 @@
 """Write a fitted ranker for a search engine, a database or a program, with evidence that it ranks the same."""
 
 import difflib
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -10,7 +11,7 @@ import numpy as np
 
 from rankwise._parameters import validated
 from rankwise.errors import DataError, RankwiseError
-from rankwise.exports._base import MOST_TREES, Export, Target, Written, targets
+from rankwise.exports._base import MOST_TREES, Cut, Export, Target, Written, targets
 from rankwise.exports.columns import ColumnFeatures, not_held, rows_of_columns
 from rankwise.exports.curves import CurveSum
 from rankwise.exports.formula import Formula, FusionFormula, StepSum, TreeSum, WeightedSum
@@ -21,12 +22,14 @@ from rankwise.exports.normal_scores import curves_of_normal_scores
 from rankwise.exports.parity import parity_of
 from rankwise.features.builder import FeatureBuilder
 from rankwise.features.table import as_table
+from rankwise.guarantees.cutoff import Cutoff
 from rankwise.measures._base import Vector
 from rankwise.queries import checks
 from rankwise.queries.queries import Queries
 from rankwise.queries.scaling import Scaler
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers._inputs import align, apply_builder
+from rankwise.rankers._record import digest_of_scores
 from rankwise.rankers.boosting.steps import ThresholdRanker
 from rankwise.rankers.boosting.tree_ensemble import TreeEnsemble
 from rankwise.rankers.fusion.hybrid_ranker import HybridRanker
@@ -49,6 +52,7 @@ def export(
     scaling: Scaling = None,
     features: Literal["raw", "built"] = "raw",
     shift: float | Literal["sample"] = 0.0,
+    cutoff: Cutoff | None = None,
     **options: Any,
 ) -> Export:
     """Write a fitted ranker for an engine or a language.
@@ -82,6 +86,9 @@ def export(
         builder makes.
     shift : float or "sample", default=0.0
         A constant added to every score; "sample" takes as much as lifts every score of the sample to 0 or above.
+    cutoff : Cutoff, default=None
+        The cut-off of this ranker (:func:`rankwise.cutoff`): SQL, Elasticsearch and OpenSearch get a file that cuts
+        lists so, and a note says what to do for the others. The threshold is that of the engine's scores.
     **options : dict
         Options of the target, such as ``store=`` for Solr.
 
@@ -143,6 +150,7 @@ def export(
     notes += [] if columns is None else columns.notes
     if lifted and written.dropped:
         raise RankwiseError(f"{target.title} cannot hold a shift in this form: choose another form, or remove shift=")
+    cut = None if cutoff is None else _cut(cutoff, ranker, called, target, lifted - written.dropped)
     parity = None
     if sample is not None and own is not None:
         # computed from the written files: the check covers the writer, too
@@ -152,10 +160,25 @@ def export(
             scores = _score(target, written, sample, formula)
         arithmetic = written.arithmetic or target.arithmetic
         parity = parity_of(sample, own + lifted, scores, ranker._measure(), arithmetic, written.dropped)
-    done = Export(target.name, dict(written.files), (*written.notes, *notes), parity, written.dropped, written.requests)
+    beside = Written({}) if cut is None else target.write_cut(cut, written)
+    files, said = {**written.files, **beside.files}, (*written.notes, *beside.notes, *notes)
+    done = Export(target.name, files, said, parity, written.dropped, written.requests)
     if path is not None:
         done.write(path)
     return done
+
+
+def _cut(cutoff: Cutoff, ranker: Ranker, called: str, target: Target, added: float) -> Cut | None:
+    """The cut-off for an engine whose scores are those of the ranker and a constant; None if it keeps everything."""
+    cutoff.refuse_other_model(digest_of_scores(ranker), ranker.name)
+    if cutoff.by == "rank":
+        return None if math.isinf(cutoff.value) else Cut(called, documents=int(cutoff.value))
+    if cutoff.by == "standardized":
+        raise RankwiseError(
+            f"{target.title} compares scores, and this cut-off is on scores standardized within their query: calibrate "
+            "one with by='score' or by='rank'"
+        )
+    return None if cutoff.value == -math.inf else Cut(called, score=cutoff.value + added)
 
 
 def _express(formula: AnyFormula, target: Target, ranker: Ranker) -> AnyFormula:

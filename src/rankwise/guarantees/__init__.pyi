@@ -46,6 +46,8 @@ from rankwise.guarantees.certificate import Certificate as Certificate
 from rankwise.guarantees.certificate import Claim as Claim
 from rankwise.guarantees.certificate import certificate_of as certificate_of
 from rankwise.guarantees.certificate import holdout_claims as holdout_claims
+from rankwise.guarantees.cutoff import Cutoff as Cutoff
+from rankwise.guarantees.holdout.demands import queries_for_cutoff as queries_for_cutoff
 from rankwise.guarantees.holdout.intervals import Plan as Plan
 from rankwise.guarantees.holdout.intervals import difference_interval as difference_interval
 from rankwise.guarantees.holdout.intervals import mean_interval as mean_interval

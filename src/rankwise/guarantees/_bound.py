@@ -114,6 +114,13 @@ HOLDOUT = Scope(
     "once, for a hold-out whose size was fixed beforehand",
     "any choice of the ranker without these queries; K rankers or measures: delta / K for each",
 )
+CALIBRATION = Scope(
+    _FUTURE.format("calibration") + "; of queries with equal content any number may be copies",
+    "query",
+    "once, for a calibration set whose size was fixed beforehand",
+    "any choice of the ranker without these queries; K cut-offs: delta / K for each; these queries may certify the "
+    "ranker, too, both together at the sum of the deltas, but not the lists that are cut",
+)
 SEQUENCE = Scope(
     "the mean that every value of the stream has, given the earlier ones",
     "value of the stream",

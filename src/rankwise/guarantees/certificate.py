@@ -191,9 +191,9 @@ class Certificate:
             "certificate": LAYOUT,
             "about": self.about,
             "delta": self.delta,
-            "headline": None if self.headline is None else _write(self.headline),
+            "headline": None if self.headline is None else bound_as_json(self.headline),
             "summary": self.summary(),
-            "rows": [_write(row) for row in self.rows],
+            "rows": [bound_as_json(row) for row in self.rows],
             "notes": list(self.notes),
             "missing": self.missing,
         }
@@ -213,8 +213,8 @@ class Certificate:
             return cls(
                 about=str(document["about"]),
                 delta=float(document["delta"]),
-                rows=tuple(_read(row) for row in document["rows"]),
-                headline=None if document["headline"] is None else _read(document["headline"]),
+                rows=tuple(bound_of_json(row) for row in document["rows"]),
+                headline=None if document["headline"] is None else bound_of_json(document["headline"]),
                 notes=tuple(map(str, document["notes"])),
                 missing=str(document.get("missing", "")),
             )
@@ -387,30 +387,34 @@ def _weakness(bound: Bound) -> tuple[bool, bool, bool, float, float]:
 _OF_TEXT = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
-def _number(value: float) -> float | str:
+def as_json_number(value: float) -> float | str:
+    """The number, or the word for one that JSON lacks: "inf", "-inf" or "nan"."""
     return float(value) if math.isfinite(value) else str(float(value))
 
 
-def _back(value: float | str) -> float:
+def of_json_number(value: float | str) -> float:
+    """The number that :func:`as_json_number` wrote."""
     return _OF_TEXT[value] if isinstance(value, str) else float(value)
 
 
-def _write(bound: Bound) -> dict[str, Any]:
+def bound_as_json(bound: Bound) -> dict[str, Any]:
+    """The bound as JSON values, from which :func:`bound_of_json` makes it again."""
     numbers = {"value": bound.value, "ceiling": bound.ceiling, "floor": bound.floor}
     return (
         bound.to_dict()
-        | {name: _number(value) for name, value in numbers.items()}
-        | {"terms": {name: _number(value) for name, value in bound.terms.items()}}
+        | {name: as_json_number(value) for name, value in numbers.items()}
+        | {"terms": {name: as_json_number(value) for name, value in bound.terms.items()}}
     )
 
 
-def _read(row: Mapping[str, Any]) -> Bound:
-    numbers = {name: _back(row[name]) for name in ("value", "ceiling", "floor")}
+def bound_of_json(row: Mapping[str, Any]) -> Bound:
+    """The bound that :func:`bound_as_json` wrote."""
+    numbers = {name: of_json_number(row[name]) for name in ("value", "ceiling", "floor")}
     texts = {name: row[name] for name in ("name", "bounds", "statement", "status", "source", "side", "kind")}
     return Bound(
         **texts,
         **numbers,  # type: ignore[arg-type]
-        terms={name: _back(value) for name, value in row["terms"].items()},
+        terms={name: of_json_number(value) for name, value in row["terms"].items()},
         preconditions=tuple(Precondition(one["sentence"], one["met"]) for one in row["preconditions"]),
         scope=None if row.get("scope") is None else Scope(**{key: str(text) for key, text in row["scope"].items()}),
     )

@@ -67,6 +67,8 @@ class Measure(ShownAsFacts):
         Whether documents are only relevant or not, so row values are 0 and 1.
     depends_on_labels : bool
         Whether labels decide the value. No ranker can be trained for a measure where they do not.
+    grows_to_one : bool
+        Whether M@k never falls as k grows, and is 1 at the end of the list.
     kernel : compiled function
         The measure of one ranked list; see Notes.
 
@@ -89,6 +91,7 @@ class Measure(ShownAsFacts):
     at_most_one: ClassVar[bool] = True
     binary: ClassVar[bool] = False
     depends_on_labels: ClassVar[bool] = True
+    grows_to_one: ClassVar[bool] = False
     kernel: ClassVar[Any]
 
     def __post_init__(self) -> None:
@@ -159,6 +162,21 @@ class Measure(ShownAsFacts):
             By default empty.
         """
         return np.zeros(0)
+
+    def at_each_cutoff(self, value: Vector) -> Vector | None:
+        """M@1, M@2, ... of one ranked list without ties, where there is a formula for all of them; otherwise None.
+
+        Parameters
+        ----------
+        value : ndarray, shape (n_documents,)
+            The row values by decreasing score; at least one is above 0.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,) or None
+            The measure at every cut-off.
+        """
+        return None
 
     def params(self) -> tuple[float, ...]:
         """What the kernel needs besides the cut-off, which is always its first parameter."""

@@ -107,6 +107,10 @@ class P(BinaryMeasure):
     needs_cutoff = True
     kernel = precision_formula
 
+    def at_each_cutoff(self, value: Vector) -> Vector:
+        """The relevant documents so far, divided by their places."""
+        return np.cumsum(value) / np.arange(1, len(value) + 1)
+
     def params(self) -> tuple[float, ...]:
         """Whether a list shorter than k is divided by its own length."""
         return (float(self.short == "list"),)
@@ -131,7 +135,13 @@ class R(BinaryMeasure):
     name = "R"
     aliases = ("Recall",)
     needs_cutoff = True
+    grows_to_one = True
     kernel = recall_formula
+
+    def at_each_cutoff(self, value: Vector) -> Vector:
+        """The relevant documents so far, divided by all of them."""
+        found = np.cumsum(value)
+        return np.asarray(found / found[-1])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -181,6 +191,7 @@ class Success(BinaryMeasure):
 
     name = "Success"
     needs_cutoff = True
+    grows_to_one = True
     kernel = success_formula
 
 

@@ -354,6 +354,13 @@ class Scaler(ShownAsFacts):
         learned = {name: getattr(self, f"{name}_") for name in LEARNED}
         return facts, {name: array for name, array in learned.items() if array is not None}
 
+    @property
+    def digest_(self) -> str:
+        """SHA-256 of the fitted state: scalers with the same digest scale alike."""
+        from rankwise._store import digest_state
+
+        return digest_state(*self.to_state())
+
     @classmethod
     def from_state(cls, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Scaler":
         """The scaler with a given state.

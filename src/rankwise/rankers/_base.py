@@ -60,12 +60,13 @@ from rankwise.queries.selection import Query
 from rankwise.queries.source import QuerySet
 from rankwise.rankers import _inputs as inputs
 from rankwise.rankers._inputs import rank_by_scores, rank_parts, score_queries
-from rankwise.rankers._record import FitRecord, begin_record, record_passes
+from rankwise.rankers._record import FitRecord, begin_record, digest_of_scores, record_passes
 
 if TYPE_CHECKING:
     from rankwise.features.builder import FeatureBuilder
     from rankwise.guarantees._bound import Bound
     from rankwise.guarantees.certificate import Certificate
+    from rankwise.guarantees.cutoff import Cutoff
     from rankwise.queries.passes.estimate import Estimate
     from rankwise.queries.source import Job, QuerySource
     from rankwise.rankers.certificate.objective import TrainingObjective
@@ -331,7 +332,7 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         """(what each feature adds to the score of each row, constant), or None if the score is no sum over features."""
         return None
 
-    def rank(self, queries: Any) -> Table:
+    def rank(self, queries: Any, *, cutoff: "Cutoff | None" = None) -> Table:
         """Rank the documents of every query.
 
         Parameters
@@ -339,6 +340,8 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
         queries : Queries, Parts, or data frame
             The queries, with or without labels; a raw table if the ranker has ``features_``. `Parts` are ranked block
             by block, into one table in memory.
+        cutoff : Cutoff, default=None
+            The cut-off of this ranker (:func:`rankwise.cutoff`): the table has only the documents that it keeps.
 
         Returns
         -------
@@ -346,10 +349,13 @@ class Ranker(CommonParameters, BaseEstimator, ABC):  # type: ignore[misc]
             Columns qid, docid (or row number), rank from 1, and score; ties in input order.
         """
         self._check_fitted()
+        if cutoff is not None:
+            cutoff.refuse_other_model(digest_of_scores(self), self.name)
         if isinstance(queries, Parts):
-            return rank_parts(self, queries)
+            return rank_parts(self, queries, cutoff)
         queries = as_queries(inputs.apply_builder(self, queries, grouped=True), f"{self.name}.rank")
-        return rank_by_scores(queries, self.predict(queries))
+        scores = self.predict(queries)
+        return rank_by_scores(queries, scores, None if cutoff is None else cutoff.kept(queries, scores))
 
     def score(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from rankwise._arrays import Vector
+from rankwise._arrays import Mask, Vector
 from rankwise._diagnose.row_order import DEVIATIONS, PREDICTS, feature_order
 from rankwise._tables import Table
 from rankwise.errors import DataError, NothingLearnedWarning, RankwiseError, warn
@@ -30,6 +30,7 @@ from rankwise.queries.queries import Queries
 from rankwise.queries.selection import Query
 
 if TYPE_CHECKING:
+    from rankwise.guarantees.cutoff import Cutoff
     from rankwise.rankers._base import Ranker
 
 
@@ -432,23 +433,26 @@ def warn_of_uneven_features(ranker: str, queries: Queries, instead: str) -> None
         )
 
 
-def rank_by_scores(queries: Queries, scores: Vector) -> Table:
-    """The documents of every query by falling scores, ties in input order."""
+def rank_by_scores(queries: Queries, scores: Vector, kept: Mask | None = None) -> Table:
+    """The documents of every query by falling scores, ties in input order; those that are kept, if that is given."""
     owner = queries.query_of_row
     order = np.lexsort((np.arange(len(scores)), -scores, owner))
     place = np.arange(len(order)) - np.repeat(queries.start[:-1], queries.sizes) + 1
+    if kept is not None:
+        order, place = order[kept[order]], place[kept[order]]
     names = queries.names()
     rows: Any = order if queries.docid is None else list(queries.docid[order])
     qid = [names[number] for number in owner[order].tolist()]
     return Table({"qid": qid, "docid": rows, "rank": place, "score": scores[order]})
 
 
-def rank_parts(ranker: "Ranker", parts: Parts) -> Table:
+def rank_parts(ranker: "Ranker", parts: Parts, cutoff: "Cutoff | None" = None) -> Table:
     """The ranking of a data set in parts, whose rows are numbered through."""
     columns: dict[str, list[Any]] = {name: [] for name in ("qid", "docid", "rank", "score")}
     for first, last in parts.chunks():
         block = parts.block(first, last)
-        table = ranker.rank(block if block.qid is not None else block._replace(qid=np.arange(first, last)))
+        block = block if block.qid is not None else block._replace(qid=np.arange(first, last))
+        table = ranker.rank(block, cutoff=cutoff)
         before = int(parts.start[first]) if block.docid is None else 0
         for name, column in columns.items():
             column.extend((table[name] + before if before and name == "docid" else table[name]).tolist())

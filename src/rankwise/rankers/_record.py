@@ -280,6 +280,25 @@ def digest_of(ranker: "Ranker") -> str:
     return digest_state(facts, arrays)
 
 
+def digest_of_scores(ranker: "Ranker") -> str:
+    """SHA-256 of everything that the scores of a ranker depend on, apart from the documents.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        A fitted ranker.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits. Beside what was learned they depend on the scaler of the training queries, and on the
+        FeatureBuilder that made their features.
+    """
+    record = ranker.record_
+    before = [None if one is None else one.digest_ for one in (record.scaler, record.builder)]
+    return digest_state([ranker.name, digest_of(ranker), *before], {})
+
+
 def _read_seen(store: Store) -> Seen:
     """Fingerprints of the queries that the ranker saw."""
     forgotten, parts = store.fact("seen_queries", dict), {}

@@ -83,6 +83,7 @@ class Client:
         user: str | None = None,
         min_seq: int | None = None,
         explain: bool = False,
+        cut: bool = False,
     ) -> dict[str, Any]:
         """Rank documents.
 
@@ -100,13 +101,15 @@ class Client:
             Wait until the model has learned from this event.
         explain : bool, default=False
             Whether to say what every feature adds to every score.
+        cut : bool, default=False
+            Whether to return only the documents that the cut-off of the model keeps.
 
         Returns
         -------
         dict of str to object
             ``ranking``, ``version`` and ``items``, the best first.
         """
-        named = {"model": model, "user": user, "min_seq": min_seq, "explain": explain or None}
+        named = {"model": model, "user": user, "min_seq": min_seq, "explain": explain or None, "cut": cut or None}
         body: dict[str, Any] = {"ids": list(ids), **{key: value for key, value in named.items() if value is not None}}
         if isinstance(x, np.ndarray) and x.dtype == np.float32:
             data = json.dumps(body).encode() + b"\n" + np.ascontiguousarray(x, "<f4").tobytes()
@@ -122,7 +125,7 @@ class Client:
         items : mapping of str to mapping of str to float
             The features of each document, by its id.
         **more : object
-            ``model``, ``user``, ``min_seq`` and ``explain`` as in :meth:`rank`.
+            ``model``, ``user``, ``min_seq``, ``explain`` and ``cut`` as in :meth:`rank`.
 
         Returns
         -------

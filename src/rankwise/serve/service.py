@@ -12,6 +12,7 @@ import os
 import secrets
 import sqlite3
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -24,11 +25,13 @@ from rankwise.analysis.explanation import contributions_of
 from rankwise.errors import DataError, RankwiseError, in_one_line
 from rankwise.guarantees._bound import Bound, Precondition
 from rankwise.guarantees.bounds.online import INDEPENDENT, RISK
+from rankwise.guarantees.cutoff import Cutoff
 from rankwise.guarantees.holdout.sequences import anytime_radius
 from rankwise.rankers._base import LinearRanker, Ranker
 from rankwise.rankers.online.learner import OnlineLearner
 from rankwise.rankers.scorer import Scorer
 from rankwise.serve import structs
+from rankwise.serve.cuts import Cutoffs
 from rankwise.serve.drift import Drift
 from rankwise.serve.experiments import Experiment, as_interval, interleave
 from rankwise.serve.log import OWN, Entry, Log, LoopReply, RequestError, ShownRanking
@@ -108,6 +111,8 @@ class Service:
         below it.
     accept_loss : bool, default=False
         Go on where acknowledged events are missing at the end of the state.
+    cutoffs : sequence of Cutoff or path, default=()
+        Cut-offs of the models, for requests that ask for rankings that are cut.
 
     Examples
     --------
@@ -133,7 +138,9 @@ class Service:
         floor: float | None = None,
         accept_loss: bool = False,
         snapshot_every: int = 5_000,
+        cutoffs: "Sequence[Cutoff | str | os.PathLike[str]]" = (),
     ) -> None:
+        self.cutoffs = Cutoffs(cutoffs)
         self.limits, self.floor, self._stopping = limits or RequestLimits(), floor, False
         self.view, self.began = _View(), time.time()
         self.curves: dict[str, list[tuple[float, ...]]] = {}
@@ -285,7 +292,7 @@ class Service:
             if experiment.request.kind == "split":
                 unit, side = experiment.assign(request.user or ranking)
                 used, teams = (other if side else used), bytes([side])
-        scores = _finite(used.scorer.scores(X), ids)
+        scores, drawn_at_random = _finite(used.scorer.scores(X), ids), False
         order = (-scores).argsort(kind="stable")
         if experiment is not None and experiment.request.kind != "split":
             theirs = (-_finite(other.scorer.scores(X), ids)).argsort(kind="stable")
@@ -293,12 +300,17 @@ class Service:
                 teams = _places(theirs).tobytes()
             else:
                 order, team = interleave(order, theirs, experiment.seed(ranking))
-                teams = team.tobytes()
+                teams, drawn_at_random = team.tobytes(), True
         if experiment is None and getattr(used.ranker, "feedback_depth", None) is not None:
             drawn = used.ranker.show(X, name=ranking, scores=scores)
-            order, teams = drawn.order, drawn.record()
+            order, teams, drawn_at_random = drawn.order, drawn.record(), True
         adds = self._explain(used, X, ids) if request.explain else None
         listed, values = order.tolist(), scores.tolist()
+        if request.cut:
+            if drawn_at_random:
+                raise RequestError("cut must be false for rankings that are interleaved or drawn at random", 409)
+            kept = self.cutoffs.kept(used.name, used.version, used.ranker, scores)
+            listed = [row for row in listed if kept[row]]
         items = [RankedItem(ids[row], values[row]) for row in listed]
         if adds is not None:
             for item, row in zip(items, listed, strict=True):

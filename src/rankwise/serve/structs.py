@@ -38,7 +38,10 @@ class Item(RequestBody):
 
 
 class RankRequest(RequestBody):
-    """Documents to rank: ``ids`` with the matrix ``x``, or ``items`` with features by name."""
+    """Documents to rank: ``ids`` with the matrix ``x``, or ``items`` with features by name.
+
+    With ``cut``, the answer holds only the documents that the cut-off of the model keeps.
+    """
 
     ids: Annotated[list[Id], Meta(max_length=MOST_DOCUMENTS)] | None = None
     x: Annotated[list[list[float]], Meta(max_length=MOST_DOCUMENTS)] | None = None
@@ -47,6 +50,7 @@ class RankRequest(RequestBody):
     user: Id | None = None
     min_seq: Seq | None = None
     explain: bool = False
+    cut: bool = False
 
 
 class RankedItem(Struct, omit_defaults=True, gc=False):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise._arrays import Mask, Vector
+from rankwise._arrays import Mask, Numbers, Vector
 from rankwise.errors import RankwiseError
 from rankwise.guarantees._bound import Precondition, refuse_unless_chance
 from rankwise.guarantees.bounds.training import REWEIGHTED, ROUNDS
@@ -414,34 +414,15 @@ def holdout_part(
     (:mod:`rankwise.guarantees.holdout.betting`). A changed copy is certainly no further draw, and not every changed
     copy can be recognized. So where there is one, nothing is claimed.
     """
-    notes, unseen = [], Precondition(NOT_SEEN if seen is not None else UNSEEN, None)
-    same = np.zeros(len(queries), bool)
-    if seen is not None:
-        found, more = _compare_with_fit(queries, seen, n_jobs)
-        notes += more
-        if found.changed:
-            return HoldoutPart(
-                notes=notes,
-                missing="the hold-out has changed copies of queries that were used in training; pass queries that the "
-                "model has not seen",
-            )
-        same = found.same
-        unseen = Precondition(NOT_SEEN, True if about_it and found.certain else None)
-    if same.all():
-        missing = f"all {len(queries):,} hold-out queries were used in training; pass queries the model has not seen"
-        return HoldoutPart(notes=notes, missing=missing)
+    known = known_draws(queries, seen, about_it=about_it, n_jobs=n_jobs)
+    notes = known.notes
+    if known.missing:
+        return HoldoutPart(notes=notes, missing=known.missing)
     if np.isnan(values).all():
         notes.append(f"{title} is undefined for every query of the hold-out")
         return HoldoutPart(notes=notes, missing=notes[-1])
-    group = same_content(queries, n_jobs=n_jobs)
-    repeated = int((np.bincount(group)[group] > 1).sum())
-    if repeated:
-        notes.append(
-            f"{repeated:,} of the {len(queries):,} hold-out queries have the same content as others, or documents that "
-            "only they have: they may be copies, or several draws of a frequent query; bounds hold in either case"
-        )
     number = population.number(title)
-    rest: dict[str, Any] = {"unseen": unseen, "weight": queries.weight, "group": group, "seen": same}
+    rest: dict[str, Any] = {"unseen": known.unseen, "weight": queries.weight, "group": known.group, "seen": known.same}
     try:
         claims = holdout_claims(1 - values, of=number, **rest)
         if population.empty or population.undefined:
@@ -456,6 +437,77 @@ def holdout_part(
         "" if claims else "every hold-out query that counts was used in training; pass queries the model has not seen"
     )
     return HoldoutPart(claims=claims, notes=notes, missing=missing, used=int((~np.isnan(values)).sum()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownDraws:
+    """What is known of the queries of a hold-out as draws that no ranker has seen.
+
+    Attributes
+    ----------
+    same : ndarray of bool, shape (n_queries,)
+        The query has the content of one that was seen.
+    group : ndarray of int64, shape (n_queries,)
+        Queries of one number have the same content.
+    unseen : Precondition
+        Whether it is known that none was seen.
+    notes : list of str
+        What was found.
+    missing : str
+        Why nothing can be claimed, and what to do; empty if something can.
+    """
+
+    same: Mask
+    group: Numbers
+    unseen: Precondition
+    notes: list[str]
+    missing: str = ""
+
+
+def known_draws(queries: Queries, seen: Seen | None, *, about_it: bool = True, n_jobs: int | None = None) -> KnownDraws:
+    """Compare a hold-out with the queries that were seen, and its queries with each other; see :func:`holdout_part`.
+
+    Parameters
+    ----------
+    queries : Queries
+        The hold-out.
+    seen : Seen or None
+        The queries that were seen; None if nothing is known about them.
+    about_it : bool, default=True
+        Whether ``seen`` is known to hold everything that the scores were learned from.
+    n_jobs : int, default=None
+        The number of threads; None uses every core.
+
+    Returns
+    -------
+    KnownDraws
+        What is known.
+    """
+    notes, unseen = [], Precondition(NOT_SEEN if seen is not None else UNSEEN, None)
+    same, missing = np.zeros(len(queries), bool), ""
+    if seen is not None:
+        found, more = _compare_with_fit(queries, seen, n_jobs)
+        notes += more
+        same = found.same
+        unseen = Precondition(NOT_SEEN, True if about_it and found.certain else None)
+        if found.changed:
+            missing = (
+                "the hold-out has changed copies of queries that were used in training; pass queries that the model "
+                "has not seen"
+            )
+    if not missing and same.all():
+        missing = f"all {len(queries):,} hold-out queries were used in training; pass queries the model has not seen"
+    if missing:
+        nothing = np.arange(len(queries))
+        return KnownDraws(same=same, group=nothing, unseen=unseen, notes=notes, missing=missing)
+    group = same_content(queries, n_jobs=n_jobs)
+    repeated = int((np.bincount(group)[group] > 1).sum())
+    if repeated:
+        notes.append(
+            f"{repeated:,} of the {len(queries):,} hold-out queries have the same content as others, or documents that "
+            "only they have: they may be copies, or several draws of a frequent query; bounds hold in either case"
+        )
+    return KnownDraws(same=same, group=group, unseen=unseen, notes=notes)
 
 
 @dataclass(frozen=True)
