@@ -1,8 +1,8 @@
 """How the cost of learning on parts grows with documents, features and workers, and what a billion documents take.
 
 ``python3 run.py python -m experiments.growth FOLDER`` writes data sets of 10^5 to ``--most`` documents into the folder,
-measures CPU seconds of one pass of SmoothRank's objective, of one pass of the moments of RidgeCommittee and of a tree of
-depth 6, and the anonymous memory beside them; with 10 to 1,000 features, and with 1, 2 and 4 processes on the largest
+measures CPU seconds of one pass of SmoothRank's objective, of one pass of the moments of RidgeCommittee and of a
+tree of depth 6, and the anonymous memory beside them; with 10 to 1,000 features, and with 1, 2 and 4 processes on the largest
 data set. It writes docs/growth.json, from which ``--draw`` draws docs/figures/growth.png and ``python3 run.py docs
 --write`` makes the tables of docs/scale.md. ``--workers FOLDER`` measures the processes alone, and keeps the rest:
 their seconds are wall-clock time, which takes a quiet machine.
@@ -32,7 +32,7 @@ BILLION = 1_000_000_000
 TREE_ROWS = 40_000_000
 # What trees keep of a row between passes.
 BYTES_OF_A_ROW = 45
-# At most so many ranges of documents answer a pass over trees, with sums of 16 bytes for 32 leaves of a tree of depth 6.
+# At most so many ranges of documents answer a pass over trees, with sums of 16 bytes for 32 leaves of a tree.
 MOST_RANGES, SUMS_OF_A_TREE = 64, 32
 # A tree of depth 6 asks a pass for the largest derivatives, one per level, and one for the leaves.
 PASSES_OF_A_TREE = 8
@@ -153,7 +153,9 @@ def draw(found: dict[str, Any]) -> None:
     middle.loglog(width, [one["tree"] for one in found["features"]], "^-", color=COLORS[3])
     middle.set(xlabel=f"features, {VARIED:,} documents")
     right.semilogx(rows, [one["anonymous"] / 1e6 for one in found["documents"]], "o-", color=COLORS[2], label="passes")
-    right.semilogx(rows, [one["anonymous, trees"] / 1e6 for one in found["documents"]], "^-", color=COLORS[3], label="trees")
+    right.semilogx(
+        rows, [one["anonymous, trees"] / 1e6 for one in found["documents"]], "^-", color=COLORS[3], label="trees"
+    )
     right.legend(loc="upper left")
     right.set(xlabel="documents, 136 features", ylabel="anonymous memory, MB", ylim=(0, None))
     figure.savefig(DOCS / "figures" / "growth.png", dpi=150)
@@ -172,7 +174,17 @@ def blocks(
         ]
         for one in (*found["documents"], *found["features"])
     ]
-    titles = ["documents", "features", "GB", "pass, CPU s", "ns per value", "moments, CPU s", "MB", "tree, CPU s", "MB, trees"]
+    titles = [
+        "documents",
+        "features",
+        "GB",
+        "pass, CPU s",
+        "ns per value",
+        "moments, CPU s",
+        "MB",
+        "tree, CPU s",
+        "MB, trees",
+    ]
     alone = found["workers"][0]
     workers = [
         [

@@ -21,7 +21,6 @@ from tests.engines.databases import DATABASES, Unavailable
 from tests.engines.solr import Solr, whole_loop
 
 
-
 class Row:
     """What one engine has shown: the sums and the largest of all comparisons."""
 

@@ -27,7 +27,9 @@ def certify(
     ),
     train: Path | None = data_option(None, "The queries that the ranker was trained on."),
     holdout: Path | None = data_option(None, "Judged queries that were not used in training."),
-    measure: str | None = measure_option(None, "For scores and models of other tools: nDCG@10 (default), AP, RR ...", "-m"),
+    measure: str | None = measure_option(
+        None, "For scores and models of other tools: nDCG@10 (default), AP, RR ...", "-m"
+    ),
     delta: float = measure_option(0.05, "Probability with which a guarantee may fail."),
     cutoff: Path | None = model_option(None, "Certify the lists as this cut-off cuts them, by --holdout alone."),
     row_radius: float | None = measure_option(None, "Declared upper bound on the norm of future documents."),

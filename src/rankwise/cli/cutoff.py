@@ -16,9 +16,14 @@ from rankwise.errors import RankwiseError
 
 @reading.with_options
 def cutoff(
-    subject: Path = argument(..., "A saved ranker, a model of LightGBM, XGBoost or CatBoost, or scores of the judged queries from any source."),
+    subject: Path = argument(
+        ...,
+        "A saved ranker, a model of LightGBM, XGBoost or CatBoost, or scores of the judged queries from any source.",
+    ),
     data: Path = data_option(..., "Judged queries that were not used in training."),
-    keep: str = measure_option(..., "The demand: recall>=0.9, 'recall(rel=2)>=0.9', precision>=0.5, 'nDCG@10 lost<=0.01' ..."),
+    keep: str = measure_option(
+        ..., "The demand: recall>=0.9, 'recall(rel=2)>=0.9', precision>=0.5, 'nDCG@10 lost<=0.01' ..."
+    ),
     by: Literal["score", "standardized", "rank"] = measure_option(
         "score", "A threshold on scores, on scores standardized within their query, or a number of documents."
     ),

@@ -135,7 +135,11 @@ def _print_step(text: str) -> None:
 
 def _print_indented(text: str) -> None:
     """Print text in lines of 79 characters."""
-    print(textwrap.fill(text, 79, initial_indent="   ", subsequent_indent="     ", break_on_hyphens=False, break_long_words=False))
+    print(
+        textwrap.fill(
+            text, 79, initial_indent="   ", subsequent_indent="     ", break_on_hyphens=False, break_long_words=False
+        )
+    )
 
 
 class Outcome(NamedTuple):
@@ -197,9 +201,12 @@ def learn(
     winner, lacking = found.choose(own), ""
     model: Any = found.models[winner][0]
     model.save(folder / "winner.rankwise")
-    exported = export(model, "c", folder / "winner.c", sample=read_columns(judged))
+    table: Any = read_columns(judged)
+    exported = export(model, "c", folder / "winner.c", sample=table)
     try:
-        write_report(found, folder / "rankwise-demo.html", command="rankwise demo", verbose=settings.get("verbose", False))
+        write_report(
+            found, folder / "rankwise-demo.html", command="rankwise demo", verbose=settings.get("verbose", False)
+        )
     except MissingExtraError as error:
         lacking = str(error)
     return found, Outcome(winner, found.certificate(among=own), exported, lacking)
@@ -227,9 +234,7 @@ def _results(found: "Comparison") -> dict[str, list[Any]]:
     }
 
 
-def _print_json(
-    found: "Comparison", looked: Looked, outcome: Outcome, folder: Path, following: list[str]
-) -> None:
+def _print_json(found: "Comparison", looked: Looked, outcome: Outcome, folder: Path, following: list[str]) -> None:
     """Print the demonstration as JSON."""
     document = {
         "folder": str(folder),
@@ -248,7 +253,9 @@ def _show(found: "Comparison", outcome: Outcome, folder: Path, following: list[s
     from rankwise._tables import Table
 
     console = wording.new_console()
-    _print_step(f"3. Compare rankers: they learn from 60% of the searches, and {len(found.queries):,} others test them.")
+    _print_step(
+        f"3. Compare rankers: they learn from 60% of the searches, and {len(found.queries):,} others test them."
+    )
     results = _results(found)
     console.print(Table({**results, "seconds": [f"{seconds:.1f}" for seconds in results["seconds"]]}).rich())
     _print_indented(
@@ -264,8 +271,8 @@ def _show(found: "Comparison", outcome: Outcome, folder: Path, following: list[s
     parity = outcome.export.parity
     _print_step(f"6. Export it to your stack: {folder / 'winner.c'}")
     _print_indented(
-        f"of {parity.pairs:,} pairs of offers, {parity.inverted:,} stand in another order than in Python; other targets: "
-        "ONNX, SQL, Vespa, Solr, Elasticsearch, OpenSearch"
+        f"of {parity.pairs:,} pairs of offers, {parity.inverted:,} stand in another order than in Python; other "
+        "targets: ONNX, SQL, Vespa, Solr, Elasticsearch, OpenSearch"
     )
     report = f"no report: {outcome.lacking}" if outcome.lacking else f"open {folder / 'rankwise-demo.html'}"
     _print_step(f"7. See everything in a browser: {report}")

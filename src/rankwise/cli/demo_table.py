@@ -61,12 +61,14 @@ def shop_table(searches: int, most: int, seed: int) -> Table:
     in_dollars = rng.random(n) < 0.3
     table: dict[str, Any] = {
         QUERY: [f"s{number}" for number in search],
-        "query": [f"{'fast ' if fast else ''}{name} no. {number}" for name, number, fast in zip(thing, search, urgent)],
+        "query": np.char.add(
+            np.where(urgent, "fast ", ""), np.char.add(thing, np.char.add(" no. ", search.astype(str)))
+        ),
         DOCUMENT: [f"P{number:06d}" for number in rng.permutation(n)],
         LABEL: grade,
-        "title": [f"{name} {one}, model {number}" for name, one, number in zip(thing, brand, rng.integers(0, 10**6, n))],
+        "title": np.char.add(np.char.add(thing, " model "), rng.integers(0, 10**6, n).astype(str)),
         "brand": brand,
-        "price": [f"$ {1.1 * one:.2f}" if dollars else f"{one:.2f} EUR" for one, dollars in zip(price, in_dollars)],
+        "price": np.where(in_dollars, [f"$ {1.1 * one:.2f}" for one in price], [f"{one:.2f} EUR" for one in price]),
         "asked_price": asked.round(2),
         "urgent": np.where(urgent, "yes", "no"),
         "text_match": match.round(3),

@@ -28,9 +28,13 @@ _MARGIN, _SD = {True: 0.02, False: 0.05}, {True: 0.2, False: 0.3}
 
 @reading.with_options
 def gate(
-    model: Path = argument(..., "The new model: a saved ranker, a model of a booster, or scores of the hold-out from any source."),
+    model: Path = argument(
+        ..., "The new model: a saved ranker, a model of a booster, or scores of the hold-out from any source."
+    ),
     data: Path = data_option(..., "The hold-out: judged queries that no model and none of its makers has seen."),
-    state: Path = data_option(..., "The file in which attempts are counted, beside the hold-out; made by the first one."),
+    state: Path = data_option(
+        ..., "The file in which attempts are counted, beside the hold-out; made by the first one."
+    ),
     against: Path | None = model_option(None, "The model in use: the new one must not be worse, but for --allow."),
     allow: float = measure_option(0.0, "With --against: how much worse the mean may be; below 0 it must be better."),
     at_least: float | None = measure_option(None, "Instead of --against: the threshold of the mean."),
@@ -44,7 +48,9 @@ def gate(
     ties: reading.TiesOption = None,
     empty: reading.EmptyOption = None,
     rel: reading.RelOption = None,
-    margin: float | None = plan_option(None, "For the number of queries needed: a margin, declared (0.05; 0.02 --against)."),
+    margin: float | None = plan_option(
+        None, "For the number of queries needed: a margin, declared (0.05; 0.02 --against)."
+    ),
     sd: float | None = plan_option(None, "For the same: a standard deviation, declared (0.3; 0.2 --against)."),
     markdown: bool = output_option(False, "Print Markdown, for the summary of a CI job."),
     as_json: reading.JsonOption = False,
