@@ -2,10 +2,10 @@
 
 ``python3 run.py python -m experiments.growth FOLDER`` writes data sets of 10^5 to ``--most`` documents into the folder,
 measures CPU seconds of one pass of SmoothRank's objective, of one pass of the moments of RidgeCommittee and of a
-tree of depth 6, and the anonymous memory beside them; with 10 to 1,000 features, and with 1, 2 and 4 processes on the largest
-data set. It writes docs/growth.json, from which ``--draw`` draws docs/figures/growth.png and ``python3 run.py docs
---write`` makes the tables of docs/scale.md. ``--workers FOLDER`` measures the processes alone, and keeps the rest:
-their seconds are wall-clock time, which takes a quiet machine.
+tree of depth 6, and the anonymous memory beside them; with 10 to 1,000 features, and with 1, 2 and 4 processes on the
+largest data set. It writes docs/growth.json, from which ``--draw`` draws docs/figures/growth.png and ``python3 run.py
+docs --write`` makes the tables of docs/scale.md. ``--workers FOLDER`` measures the processes alone, and keeps the
+rest: their seconds are wall-clock time, which takes a quiet machine.
 """
 
 import argparse

@@ -18,7 +18,7 @@ QUESTIONS = {
     "data larger than memory": {"scale"},
     "learn from clicks": {"clicks", "notebooks/clicks"},
     "install": {"install"},
-    "lightgbm model certificate": {"migrate", "notebooks/from_lightgbm", "notebooks/certify_yours"},
+    "lightgbm model certificate": {"migrate", "notebooks/from_lightgbm"},
     "ndcg ties": {"measures"},
     "compare two rankers significance": {"compare"},
     "which ranker should I use": {"choose_ranker"},
