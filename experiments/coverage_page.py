@@ -300,6 +300,13 @@ def populations_table() -> str:
     return markdown_table(("population", "what it is like"), ([one.name, one.about] for one in POPULATIONS.values()))
 
 
+def count_guarantees(numbers: Numbers) -> int:
+    """How many guarantees were counted, none of which was found to be false; an error if one was."""
+    if false_ones(numbers):
+        raise ValueError(f"guarantees are found to be false: {false_ones(numbers)}")
+    return sum(CONTROL not in name for name in verdicts(numbers))
+
+
 def run_text(numbers: Numbers) -> str:
     """What the tables were made with, as a sentence."""
     headlines = Count.total(rows_of(numbers)[HEADLINE].values())

@@ -62,6 +62,7 @@ from experiments import (
     top_k_feedback,
     trees,
 )
+from experiments.coverage_page import count_guarantees
 from experiments.pages import DOCS, read_block, write_block
 from rankwise._files import writing
 from rankwise.guarantees import Certificate
@@ -217,6 +218,7 @@ NUMBERS: dict[str, Callable[[], str]] = {
     "hybrid-intervals-width": lambda: f"{stored('hybrid_results')['intervals']['width']:.2f}",
     "clicks-certified-1000": lambda: f"{100 * stored('clicks')['power']['1000 0.1']['certified']:.0f}",
     "clicks-null-decided": lambda: str(stored("clicks")["null"]["decided"]),
+    "coverage-guarantees": lambda: str(count_guarantees(stored("coverage"))),
     "normal-loss": lambda: f"{max(abs(gain_of_normal_scores(name, 'tables')) for name in stored('normal_scores')):.4f}",
     "normal-gain-ohsumed": lambda: f"{gain_of_normal_scores('ohsumed', 'raw'):.3f}",
     "normal-gain-mq2008": lambda: f"{gain_of_normal_scores('mq2008', 'raw'):.3f}",
