@@ -60,7 +60,7 @@ def test_no_guarantee_is_false(stored):
 
 def test_the_counts_are_of_every_ranker_on_every_population(stored):
     known = {(one["case"].partition(",")[0], one["population"]) for one in stored["cells"]}
-    for ranker in registered():
+    for ranker in registered().keys() - {"TreeRanker"}:  # learned elsewhere; its rows are those of BoostedRanker
         for population in POPULATIONS:
             assert (ranker, population) in known or population == "coins"
 

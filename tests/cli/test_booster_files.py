@@ -54,7 +54,7 @@ def test_a_booster_ranks_is_evaluated_compared_and_exported(files, run, name):
     assert "mine" in out
     export = ("export", files / name, "--to", "opensearch", "--sample", files / "test.csv", "--json")
     if name == "model.ubj":  # XGBoost sends missing values somewhere even if it has never seen one
-        assert "pass --missing zero if no feature lacks a value" in " ".join(run(*export)[2].split())
+        assert "set --missing zero if no document lacks a feature" in " ".join(run(*export)[2].split())
         export = (*export, "--missing", "zero")
     code, out, _ = run(*export)
     assert code == 0

@@ -133,7 +133,7 @@ def test_files_become_scorers(tmp_path):
     STEPS.save(tmp_path / "m.rankwise")
     LISTS.save(tmp_path / "q.rankwise")
     np.testing.assert_array_equal(Scorer.load(tmp_path / "m.rankwise").scores(LISTS.X), STEPS.predict(LISTS.X))
-    with pytest.raises(DataError, match=r"q\.rankwise holds 'queries'"):
+    with pytest.raises(DataError, match=r"q\.rankwise must be a saved ranker, got queries"):
         Scorer.load(tmp_path / "q.rankwise")
 
 

@@ -493,7 +493,7 @@ def betting_power(n: int, m: float, values: Floats, chances: Floats, alpha: floa
     from scipy.special import ndtr
 
     wanted, most = math.log(1 / alpha), betting.SHARE / m if m > 0 else math.inf
-    spread = float(((values - chances @ values) ** 2) @ chances)
+    spread = float((((values - (values * chances).sum()) ** 2) * chances).sum())
     # bets change slowly, so blocks of later ones are as good as one in the middle of each
     edges = np.unique(np.rint(np.geomspace(_EACH, max(n, _EACH), 1_000)))
     edges = np.concatenate([np.arange(min(n, _EACH)), edges if n > _EACH else [n]])
@@ -501,8 +501,8 @@ def betting_power(n: int, m: float, values: Floats, chances: Floats, alpha: floa
     variance = (0.25 + before * spread) / (before + 1)
     bets = np.minimum(np.sqrt(2 * wanted / (n * variance)), most)
     growth = np.log1p(bets[:, None] * (values - m))
-    mean = growth @ chances
-    variances = growth**2 @ chances - mean**2
+    mean = (growth * chances).sum(axis=-1)
+    variances = (growth**2 * chances).sum(axis=-1) - mean**2
     excess = math.fsum(times * mean) - wanted - math.log(2)
     return float(ndtr(excess / math.sqrt(max(math.fsum(times * variances), 1e-300))))
 

@@ -37,6 +37,8 @@ Unjudged = Literal["error", "drop", "zero"]
 FloatType = Annotated[Any, Check("'float64' or 'float32'", lambda value: _is_float_type(value))]
 FeatureCount = Annotated[int, NumberRange(1, code.LARGEST_ID, closed="both")]
 ZeroBased = bool | Literal["auto"]
+# Bytes of a table that are there without asking.
+_SMALL = 1 << 26
 _UNJUDGED = {"error": code.REFUSE, "drop": code.DROP, "zero": code.ZERO}
 
 
@@ -349,7 +351,7 @@ def _refuse_unless_justified(n_rows: int, rules: code.LetorRules, dtype: Any, wh
 def _allocate(n_rows: int, rules: code.LetorRules, dtype: Any, name: str) -> Floats:
     """Zeros for every value, in one dimension, if they fit into memory."""
     needed = n_rows * rules.width * dtype.itemsize
-    free = available_memory()
+    free = available_memory() if needed > _SMALL else None
     try:
         if free is None or needed <= free:
             return np.zeros(n_rows * rules.width, dtype=dtype)
