@@ -15,7 +15,7 @@ FILES = {
     "a measure of one query": 5,
     "evaluate": 7,
 }
-WHOLE = {"read_letor, RidgeRanker.fit, evaluate": 20, "CSV, rankwise train, rankwise certify": 49}
+WHOLE = {"read_letor, RidgeRanker.fit, evaluate": 20, "CSV, rankwise train, rankwise certify": 50}
 ABOVE_KERNELS = {"a loss of one query": 5, "a measure of one query": 4}
 DEEPEST = {"a loss of one query": 5, "a measure of one query": 4}
 
