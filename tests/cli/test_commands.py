@@ -246,7 +246,7 @@ def test_the_demo_says_what_it_does_at_each_step(shown):
         "3. Compare rankers",
         "4. Choose on the validation part",
         "5. Certify on the test part, which chose nothing",
-        "1 - nDCG@10 on future queries",
+        "certified: nDCG@10 on future queries",
         "6. Export it to your stack",
         "0 stand in another order than in Python",
         f"7. See everything in a browser: open {Path('rankwise-demo', 'rankwise-demo.html')}",

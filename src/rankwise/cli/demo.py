@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli import demo_table, reading, wording
 from rankwise.cli.options import option
-from rankwise.cli.wording import in_shell
 from rankwise.errors import MissingExtraError, RankwiseError
 
 if TYPE_CHECKING:
@@ -267,7 +266,7 @@ def _show(found: "Comparison", outcome: Outcome, folder: Path, following: list[s
     if first != outcome.winner:
         _print_indented(f"{first} is ahead on the test part, which may not choose: it certifies.")
     _print_step("5. Certify on the test part, which chose nothing: a bound that holds on future searches.")
-    _print_indented(in_shell(outcome.certificate.summary()))
+    _print_indented(wording.describe_certificate(outcome.certificate.to_dict(), _MEASURES[0]))
     parity = outcome.export.parity
     _print_step(f"6. Export it to your stack: {folder / 'winner.c'}")
     _print_indented(

@@ -396,15 +396,7 @@ def _describe_certificate(results: dict[str, Any], target: Path) -> str:
     certificate, measure = results["certificate"], results["measure"]
     if certificate is None:
         return f"not certified, since no query was held out: use rankwise certify {target} --holdout FILE"
-    best = certificate["headline"]
-    if best is None:
-        return f"not certified: {certificate['missing']}"
-    if best["value"] >= best["ceiling"]:
-        return f"not certified: {best['terms']['n']:,.0f} queries are too few for a bound on {measure}"
-    return (
-        f"certified: {best['bounds'].removeprefix('1 - ')} is at least {1 - best['value']:.4f} on average, with "
-        f"{100 * (1 - certificate['delta']):g}% confidence"
-    )
+    return wording.describe_certificate(certificate, measure)
 
 
 def _print_passes() -> None:

@@ -126,6 +126,32 @@ def new_console(**settings: Any) -> "Console":
     return Console(highlight=False, **settings)
 
 
+def describe_certificate(certificate: Mapping[str, Any], measure: str) -> str:
+    """A certificate in one line.
+
+    Parameters
+    ----------
+    certificate : mapping
+        As ``Certificate.to_dict`` writes it.
+    measure : str
+        The title of the measure.
+
+    Returns
+    -------
+    str
+        What is certified, or why nothing is.
+    """
+    best = certificate["headline"]
+    if best is None:
+        return f"not certified: {certificate['missing']}"
+    if best["value"] >= best["ceiling"]:
+        return f"not certified: {best['terms']['n']:,.0f} queries are too few for a bound on {measure}"
+    return (
+        f"certified: {best['bounds'].removeprefix('1 - ')} is at least {1 - best['value']:.4f} on average, with "
+        f"{100 * (1 - certificate['delta']):g}% confidence"
+    )
+
+
 def show_certificate(certificate: Any) -> None:
     """Print the table of a certificate and its notes."""
     console = new_console()
