@@ -9,7 +9,7 @@ import pytest
 
 import rankwise as rw
 from tests.docs.test_docs import DOCS, ROOT
-from wheels import examples
+from wheels import examples, release_check
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ENTRIES = re.findall(r"^\| (an? .*|runs .*|more .*) \| .* \| \[.*\]\(docs/(\w+)\.md\) \|$", README, re.MULTILINE)
@@ -32,6 +32,16 @@ def test_the_first_command_of_the_page_runs(page, run, tmp_path, monkeypatch):
     rw.io.to_frame(rw.make_lists(30, documents=6, features=3, random_state=0)).to_csv("big.csv", index=False)
     code, _, error = run(*command[2:])
     assert code == 0, error
+
+
+def test_the_commands_on_a_table_run_one_after_the_other(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(release_check.TABLES, {})  # writes the tables that the commands name
+    commands = release_check.tour_commands(README)
+    assert [words[0] for words in commands] == ["inspect", "train", "evaluate", "rank", "certify"]
+    for words in commands:
+        code, _, error = run(*words)
+        assert code == 0, error
 
 
 def test_the_picture_is_of_the_demonstration_and_its_winner_is_first():
