@@ -21,7 +21,7 @@ def test_the_table_has_what_people_have():
 
 @pytest.mark.parametrize("page", [page for _, page in ENTRIES])
 def test_the_first_command_of_the_page_runs(page, run, tmp_path, monkeypatch):
-    """The first block that is a command: of Python, which prints what it says, or of the shell, on a file as it names."""
+    """The first block of commands: of Python, which prints what it says, or of the shell, on a file as it names."""
     monkeypatch.chdir(tmp_path)
     kind, block = re.search(r"```(pycon|console)\n(.*?)```", (DOCS / f"{page}.md").read_text(), re.DOTALL).groups()
     if kind == "pycon":
