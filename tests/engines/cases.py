@@ -78,7 +78,8 @@ def real():
     for title, name in (("OHSUMED, fold 1", "ohsumed"), ("MQ2008, fold 1", "mq2008")):
         if folder and Path(folder, name).is_dir():
             fold = next(iter(rw.io.read_folds(Path(folder, name))))
-            yield title, fold.train, fold.test
+            names = tuple(f"f{number}" for number in range(1, fold.train.n_features + 1))
+            yield title, *(one._replace(feature_names=names) for one in (fold.train, fold.test))
 
 
 def lightgbm_trees(train, with_categories=False):
